@@ -1,0 +1,257 @@
+//! The trim journal and checkpoints: what makes recovery short, and trims durable.
+//!
+//! Both live in metadata superblocks. A checkpoint records the directory at a moment when no mapping in memory is newer
+//! than its translation page, and how far each stream had come: what was programmed before need not be searched. Between
+//! checkpoints every trim is journaled before a flush completes and before anything is erased. Recovery applies to the
+//! checkpoint what it finds in OOB and journal after it.
+//!
+//! Byte layout: docs/format.md.
+
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::space::Stream;
+use crate::table::{self, Table};
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
+
+const MAGIC_CHECKPOINT: u32 = 0x4b43_5446; // "FTCK"
+const MAGIC_JOURNAL: u32 = 0x4a54_5446; // "FTTJ"
+const FORMAT: u32 = 1;
+/// Bytes before the payload of every metadata page.
+const HEADER: usize = 32;
+/// Bytes of a trim record: first LPN, pages, version.
+const RECORD: usize = 16;
+/// Bytes of a frontier record: superblock and next PPN.
+const FRONTIER: usize = 8;
+/// Streams whose frontiers a checkpoint records.
+const FRONTIERS: [Stream; 3] = [Stream::HOST, Stream::COLLECTION, Stream::TRANSLATION];
+/// With this many pages left, the metadata superblock is changed before more trims are taken.
+const MARGIN: u32 = 4;
+
+/// Pages trimmed at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// First page.
+    pub first: Lpn,
+    /// How many.
+    pub pages: u32,
+    /// The version of having no content.
+    pub version: u64,
+}
+
+/// Trims that are not durable yet, and the metadata superblocks in use.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    pending: Vec<Trim>,
+    per_page: usize,
+    pub(crate) superblocks: Vec<u32>,
+    pub(crate) pages: Vec<Ppn>,
+    buffer: Vec<u8>,
+}
+
+impl Journal {
+    /// An empty journal.
+    pub fn new(page_bytes: u32) -> Journal {
+        let per_page = (page_bytes as usize - HEADER) / RECORD;
+        Journal {
+            pending: Vec::with_capacity(per_page),
+            per_page,
+            superblocks: Vec::new(),
+            pages: Vec::new(),
+            buffer: vec![0; page_bytes as usize],
+        }
+    }
+
+    /// Whether a checkpoint should make room before more trims are taken.
+    pub fn is_nearly_full<N: Nand>(&self, flash: &Flash<N>) -> bool {
+        flash.space.left(Stream::METADATA) < MARGIN
+    }
+
+    /// Records a trim that has just been made.
+    pub fn trimmed<N: Nand>(&mut self, flash: &mut Flash<N>, first: Lpn, pages: u32) -> Result<(), Fault> {
+        let version = flash.next_version();
+        self.pending.push(Trim { first, pages, version });
+        if self.pending.len() == self.per_page {
+            self.write_pending(flash)?;
+        }
+        Ok(())
+    }
+
+    /// Programs the trims that no page holds yet. They are durable when [`Flash::settle`] is reached.
+    pub fn write_pending<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let version = flash.version();
+        header(&mut self.buffer, MAGIC_JOURNAL, self.pending.len() as u32, 0, 1, version);
+        for (trim, at) in self.pending.iter().zip((HEADER..).step_by(RECORD)) {
+            put32(&mut self.buffer, at, trim.first.0);
+            put32(&mut self.buffer, at + 4, trim.pages);
+            put64(&mut self.buffer, at + 8, trim.version);
+        }
+        let length = HEADER + self.pending.len() * RECORD;
+        self.pending.clear();
+        self.program(flash, length, Done::READY)?;
+        Ok(())
+    }
+
+    fn program<N: Nand>(&mut self, flash: &mut Flash<N>, length: usize, at: Done) -> Result<Done, Fault> {
+        let check = crc32(&self.buffer[8..length]);
+        put32(&mut self.buffer, 4, check);
+        let content = Content::version(flash.next_metadata_version());
+        let id = self.pages.len() as u32;
+        let from = Source::Metadata(&self.buffer[..length]);
+        let (ppn, done) =
+            flash.program(Stream::METADATA, PageKind::Metadata, id, content, from, Cause::Checkpoint, at)?;
+        let superblock = flash.nand().geometry().superblock_of(ppn);
+        if self.superblocks.last() != Some(&superblock) {
+            self.superblocks.push(superblock);
+        }
+        self.pages.push(ppn);
+        Ok(done)
+    }
+}
+
+/// Writes a checkpoint after `at` and erases the metadata superblocks that it makes obsolete. No mapping in memory may
+/// be newer than its translation page, and no collection under way.
+pub fn write<N: Nand>(
+    flash: &mut Flash<N>,
+    table: &Table,
+    journal: &mut Journal,
+    at: Done,
+) -> Result<Done, Fault> {
+    let obsolete = std::mem::take(&mut journal.superblocks);
+    let obsolete_pages = std::mem::take(&mut journal.pages);
+    journal.pending.clear();
+    flash.space.close(Stream::METADATA);
+    for stream in FRONTIERS {
+        // The search begins at a frontier: what lies beyond it must be newer than the checkpoint.
+        if flash.space.is_overtaken(flash.nand(), stream) {
+            flash.space.close(stream);
+        }
+    }
+    let settled = flash.settle();
+    let at = flash.join(at, settled);
+    let frontiers = FRONTIERS.map(|stream| flash.space.frontier(stream));
+    let version = flash.version();
+    let epoch = flash.space.epoch();
+    let per_page = entries_per_page(journal.buffer.len());
+    let pages = (table.pages() as usize).div_ceil(per_page).max(1);
+    for page in 0..pages {
+        let first = page * per_page;
+        let count = per_page.min(table.pages() as usize - first);
+        header(&mut journal.buffer, MAGIC_CHECKPOINT, count as u32, page as u32, pages as u32, version);
+        put32(&mut journal.buffer, HEADER, epoch);
+        for (i, frontier) in frontiers.iter().enumerate() {
+            let (superblock, next) = frontier.map_or((u32::MAX, u32::MAX), |(s, ppn)| (s, ppn.0));
+            put32(&mut journal.buffer, HEADER + 4 + i * FRONTIER, superblock);
+            put32(&mut journal.buffer, HEADER + 8 + i * FRONTIER, next);
+        }
+        for i in 0..count {
+            let entry = table::entry(table.page(Vtpn((first + i) as u32)));
+            put32(&mut journal.buffer, FIXED + i * 4, entry);
+        }
+        journal.program(flash, FIXED + count * 4, at)?;
+    }
+    let durable = flash.settle();
+    for ppn in obsolete_pages {
+        flash.invalidate(ppn);
+    }
+    for superblock in obsolete {
+        flash.space.collect(superblock);
+        flash.erase(superblock, Cause::Checkpoint, durable)?;
+    }
+    Ok(durable)
+}
+
+/// Bytes before the directory entries of a checkpoint page: header, epoch, frontiers.
+const FIXED: usize = HEADER + 4 + FRONTIERS.len() * FRONTIER;
+
+fn entries_per_page(page_bytes: usize) -> usize {
+    (page_bytes - FIXED) / 4
+}
+
+/// A metadata page as recovery reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    Journal(Vec<Trim>),
+    Checkpoint {
+        /// Which page of the checkpoint, of how many.
+        page: u32,
+        pages: u32,
+        /// Which checkpoint: the version at its moment.
+        version: u64,
+        epoch: u32,
+        /// Superblock and next PPN of each recorded stream that had one open.
+        frontiers: Vec<(u32, Ppn)>,
+        /// The directory entries on this page.
+        entries: Vec<u32>,
+    },
+}
+
+/// Reads a metadata page; `None` when it is not one of ours, or damaged.
+pub(crate) fn parse(content: &[u8]) -> Option<Page> {
+    let (magic, count) = (get32(content, 0), get32(content, 12) as usize);
+    let (page, pages, version) = (get32(content, 16), get32(content, 20), get64(content, 24));
+    let length = match magic {
+        MAGIC_JOURNAL => HEADER.checked_add(count.checked_mul(RECORD)?)?,
+        MAGIC_CHECKPOINT => FIXED.checked_add(count.checked_mul(4)?)?,
+        _ => return None,
+    };
+    if get32(content, 8) != FORMAT
+        || length > content.len()
+        || get32(content, 4) != crc32(&content[8..length])
+    {
+        return None;
+    }
+    if magic == MAGIC_JOURNAL {
+        let trims = (0..count).map(|i| HEADER + i * RECORD).map(|at| Trim {
+            first: Lpn(get32(content, at)),
+            pages: get32(content, at + 4),
+            version: get64(content, at + 8),
+        });
+        return Some(Page::Journal(trims.collect()));
+    }
+    let frontiers = (0..FRONTIERS.len())
+        .map(|i| (get32(content, HEADER + 4 + i * FRONTIER), get32(content, HEADER + 8 + i * FRONTIER)))
+        .filter(|&(superblock, _)| superblock != u32::MAX)
+        .map(|(superblock, next)| (superblock, Ppn(next)))
+        .collect();
+    Some(Page::Checkpoint {
+        page,
+        pages,
+        version,
+        epoch: get32(content, HEADER),
+        frontiers,
+        entries: (0..count).map(|i| get32(content, FIXED + i * 4)).collect(),
+    })
+}
+
+fn header(buffer: &mut [u8], magic: u32, count: u32, page: u32, pages: u32, version: u64) {
+    buffer.fill(0);
+    put32(buffer, 0, magic);
+    put32(buffer, 8, FORMAT);
+    put32(buffer, 12, count);
+    put32(buffer, 16, page);
+    put32(buffer, 20, pages);
+    put64(buffer, 24, version);
+}
+
+fn put32(buffer: &mut [u8], at: usize, value: u32) {
+    buffer[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn put64(buffer: &mut [u8], at: usize, value: u64) {
+    buffer[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+fn get32(buffer: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([buffer[at], buffer[at + 1], buffer[at + 2], buffer[at + 3]])
+}
+
+fn get64(buffer: &[u8], at: usize) -> u64 {
+    u64::from(get32(buffer, at)) | u64::from(get32(buffer, at + 4)) << 32
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}

@@ -1,0 +1,8 @@
+//! Cached mapping tables: entries in memory, found by LPN, in lists that say which one leaves next.
+
+pub mod entries;
+pub mod segmented;
+pub mod two_level;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Segmented LRU (Karedla et al. 1994) over single entries, as DFTL uses it.
+//!
+//! New entries enter the probationary segment; a hit there promotes to the protected one, whose overflow falls back to
+//! the head of the probationary segment. Victims come from the tail of the probationary segment.
+
+use super::entries::{Entries, Entry, List, NONE};
+use nand::{Done, Lpn};
+
+const PROBATIONARY: u8 = 0;
+const PROTECTED: u8 = 1;
+
+/// A segmented-LRU cache of single mappings.
+#[derive(Clone, Debug)]
+pub struct SegmentedLru {
+    entries: Entries,
+    lists: [List; 2],
+    capacity: usize,
+    protected_capacity: u32,
+}
+
+impl SegmentedLru {
+    /// A cache of `capacity` entries of LPNs below `lpns`, `protected_percent` of them at most in the protected segment.
+    pub fn new(capacity: usize, lpns: usize, protected_percent: u32) -> SegmentedLru {
+        SegmentedLru {
+            entries: Entries::new(capacity, lpns),
+            lists: [List::default(); 2],
+            capacity,
+            protected_capacity: (capacity as u64 * u64::from(protected_percent) / 100) as u32,
+        }
+    }
+
+    /// Entries present.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Entries at most.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Whether an insertion needs an eviction first.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= self.capacity
+    }
+
+    /// The entry of an LPN, without using it.
+    #[inline]
+    pub fn peek(&self, lpn: Lpn) -> Option<&Entry> {
+        self.entries.find(lpn).map(|slot| self.entries.get(slot))
+    }
+
+    /// The entry of an LPN, to be changed without counting as a use.
+    #[inline]
+    pub fn peek_mut(&mut self, lpn: Lpn) -> Option<&mut Entry> {
+        self.entries.find(lpn).map(|slot| self.entries.get_mut(slot))
+    }
+
+    /// Uses the entry of an LPN.
+    #[inline]
+    pub fn touch(&mut self, lpn: Lpn) -> Option<&mut Entry> {
+        let slot = self.entries.find(lpn)?;
+        let from = self.entries.get(slot).list;
+        self.entries.unlink(&mut self.lists[usize::from(from)], slot);
+        self.entries.get_mut(slot).list = PROTECTED;
+        self.entries.push_front(&mut self.lists[usize::from(PROTECTED)], slot);
+        if self.lists[usize::from(PROTECTED)].len() > self.protected_capacity {
+            let oldest = self.lists[usize::from(PROTECTED)].tail();
+            self.entries.unlink(&mut self.lists[usize::from(PROTECTED)], oldest);
+            self.entries.get_mut(oldest).list = PROBATIONARY;
+            self.entries.push_front(&mut self.lists[usize::from(PROBATIONARY)], oldest);
+        }
+        Some(self.entries.get_mut(slot))
+    }
+
+    /// Adds an entry for an LPN that has none. There must be room.
+    #[inline]
+    pub fn insert(&mut self, lpn: Lpn, ppn: u32, done: Done) -> &mut Entry {
+        assert!(!self.is_full());
+        let slot = self.entries.insert(lpn, ppn, false, done);
+        self.entries.push_front(&mut self.lists[usize::from(PROBATIONARY)], slot);
+        self.entries.get_mut(slot)
+    }
+
+    /// The entry that leaves next.
+    #[inline]
+    pub fn victim(&self) -> Option<&Entry> {
+        let tails = [self.lists[0].tail(), self.lists[1].tail()];
+        tails.into_iter().find(|&slot| slot != NONE).map(|slot| self.entries.get(slot))
+    }
+
+    /// Drops an entry.
+    #[inline]
+    pub fn remove(&mut self, lpn: Lpn) -> Option<Entry> {
+        let slot = self.entries.find(lpn)?;
+        let list = self.entries.get(slot).list;
+        self.entries.unlink(&mut self.lists[usize::from(list)], slot);
+        Some(self.entries.remove(slot))
+    }
+
+    /// Checks lists and index against each other.
+    pub fn check(&self) -> Result<(), String> {
+        let listed: usize = self.lists.iter().map(|list| self.entries.iter(list).count()).sum();
+        let counted: usize = self.lists.iter().map(|list| list.len() as usize).sum();
+        if listed != self.len() || counted != self.len() || self.len() > self.capacity {
+            return Err(format!(
+                "cached mapping table: {} entries indexed, {listed} in lists of length {counted}, capacity {}",
+                self.len(),
+                self.capacity
+            ));
+        }
+        for list in &self.lists {
+            for slot in self.entries.iter(list) {
+                if self.entries.find(self.entries.get(slot).lpn) != Some(slot) {
+                    return Err(format!("LPN {} is cached twice or lost", self.entries.get(slot).lpn.0));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,358 @@
+//! Two-level LRU (TPFTL, section 4.2): cached mappings clustered by translation page into *TP nodes*.
+//!
+//! Nodes are ordered by page-level hotness, the average hotness of their entries; the hotness of an entry is the time
+//! of its last use. Inside a node, entries are in LRU order, clean and dirty ones apart.
+//!
+//! Charged: [`ENTRY_BYTES`] an entry (10-bit offset, dirty bit, 4-byte PPN, as the paper has it) and [`NODE_BYTES`] a
+//! node (VTPN and links; the paper does not say, but in its figure 4 a node and one entry leave room for two entries).
+
+use super::entries::{Entries, Entry, List, NONE};
+use nand::{Done, Lpn, Vtpn};
+
+/// Bytes charged for a cached mapping.
+pub const ENTRY_BYTES: u64 = 6;
+/// Bytes charged for a TP node.
+pub const NODE_BYTES: u64 = 8;
+
+const CLEAN: u8 = 0;
+const DIRTY: u8 = 1;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    lists: [List; 2],
+    /// Sum of the entries' times of last use.
+    hotness: u64,
+}
+
+impl Node {
+    fn len(&self) -> u32 {
+        self.lists[0].len() + self.lists[1].len()
+    }
+}
+
+/// A cache of mappings in two levels.
+#[derive(Clone, Debug)]
+pub struct TwoLevel {
+    entries: Entries,
+    /// By VTPN.
+    nodes: Vec<Node>,
+    /// Heap of cached nodes, coldest first, four children a place: average hotness and VTPN in one word.
+    heap: Vec<u64>,
+    /// Place in the heap of each cached node, by VTPN.
+    places: Vec<u32>,
+    entries_shift: u32,
+    budget_bytes: u64,
+    clock: u64,
+}
+
+/// Bits of a heap word that hold the VTPN: enough for 32-bit LPNs and pages of 4 KiB.
+const VTPN_BITS: u32 = 25;
+
+#[inline]
+fn vtpn_of(word: u64) -> usize {
+    (word & ((1 << VTPN_BITS) - 1)) as usize
+}
+
+impl TwoLevel {
+    /// A cache of `budget_bytes` over a table of `table_pages` translation pages of `entries_per_page` mappings.
+    pub fn new(budget_bytes: u64, table_pages: u32, entries_per_page: u32) -> TwoLevel {
+        let capacity =
+            (budget_bytes / ENTRY_BYTES).min(u64::from(table_pages) * u64::from(entries_per_page)) as usize;
+        let lpns = table_pages as usize * entries_per_page as usize;
+        TwoLevel {
+            entries: Entries::new(capacity, lpns),
+            nodes: vec![Node::default(); table_pages as usize],
+            heap: Vec::with_capacity(table_pages as usize),
+            places: vec![0; table_pages as usize],
+            entries_shift: entries_per_page.trailing_zeros(),
+            budget_bytes,
+            clock: 0,
+        }
+    }
+
+    /// Mappings cached.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// TP nodes cached.
+    pub fn nodes(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Bytes in use: by entries, by nodes.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.entries.len() as u64 * ENTRY_BYTES, self.heap.len() as u64 * NODE_BYTES)
+    }
+
+    /// Bytes that are not in use.
+    #[inline]
+    pub fn free_bytes(&self) -> u64 {
+        let (entries, nodes) = self.bytes();
+        self.budget_bytes - entries - nodes
+    }
+
+    #[inline]
+    fn vtpn(&self, lpn: Lpn) -> usize {
+        (lpn.0 >> self.entries_shift) as usize
+    }
+
+    /// Mappings cached of a translation page.
+    #[inline]
+    pub fn len_of(&self, vtpn: Vtpn) -> u32 {
+        self.nodes[vtpn.0 as usize].len()
+    }
+
+    /// Dirty mappings cached of a translation page.
+    #[inline]
+    pub fn dirty_of(&self, vtpn: Vtpn) -> u32 {
+        self.nodes[vtpn.0 as usize].lists[usize::from(DIRTY)].len()
+    }
+
+    /// Whether an LPN is cached.
+    #[inline]
+    pub fn contains(&self, lpn: Lpn) -> bool {
+        self.entries.contains(lpn)
+    }
+
+    /// How many LPNs directly before `lpn`, in its translation page, are cached.
+    pub fn predecessors(&self, lpn: Lpn) -> u32 {
+        let first = lpn.0 >> self.entries_shift << self.entries_shift;
+        (first..lpn.0).rev().take_while(|&before| self.contains(Lpn(before))).count() as u32
+    }
+
+    /// The entry of an LPN, without using it.
+    #[inline]
+    pub fn peek(&self, lpn: Lpn) -> Option<&Entry> {
+        self.entries.find(lpn).map(|slot| self.entries.get(slot))
+    }
+
+    /// Uses the entry of an LPN.
+    #[inline]
+    pub fn touch(&mut self, lpn: Lpn) -> Option<Entry> {
+        self.entries.find(lpn).map(|slot| self.use_slot(slot, None))
+    }
+
+    /// Uses the entry of an LPN and changes it, which makes it dirty. Returns the entry as it was.
+    #[inline]
+    pub fn write(&mut self, lpn: Lpn, ppn: u32, done: Done) -> Option<Entry> {
+        self.entries.find(lpn).map(|slot| self.use_slot(slot, Some((ppn, done))))
+    }
+
+    fn use_slot(&mut self, slot: u32, change: Option<(u32, Done)>) -> Entry {
+        self.clock += 1;
+        let old = *self.entries.get(slot);
+        let vtpn = self.vtpn(old.lpn);
+        let node = &mut self.nodes[vtpn];
+        self.entries.unlink(&mut node.lists[usize::from(old.list)], slot);
+        let entry = self.entries.get_mut(slot);
+        entry.used = self.clock;
+        if let Some((ppn, done)) = change {
+            (entry.ppn, entry.done, entry.dirty, entry.list) = (ppn, done, true, DIRTY);
+        }
+        let list = entry.list;
+        self.entries.push_front(&mut node.lists[usize::from(list)], slot);
+        node.hotness += self.clock - old.used;
+        self.place_again(vtpn);
+        old
+    }
+
+    /// Adds a clean entry for an LPN that has none. There must be room. Returns whether that made a new node.
+    pub fn insert(&mut self, lpn: Lpn, ppn: u32, done: Done) -> bool {
+        self.clock += 1;
+        let slot = self.entries.insert(lpn, ppn, false, done);
+        self.entries.get_mut(slot).used = self.clock;
+        let vtpn = self.vtpn(lpn);
+        let node = &mut self.nodes[vtpn];
+        let fresh = node.len() == 0;
+        self.entries.push_front(&mut node.lists[usize::from(CLEAN)], slot);
+        node.hotness += self.clock;
+        if fresh {
+            self.heap.push(self.clock << VTPN_BITS | vtpn as u64);
+            self.sift_up(self.heap.len() - 1);
+        } else {
+            self.place_again(vtpn);
+        }
+        fresh
+    }
+
+    /// Changes an entry without using it (collection moved the page), which makes it dirty. Whether there is one.
+    pub fn relocate(&mut self, lpn: Lpn, ppn: u32, done: Done) -> bool {
+        let Some(slot) = self.entries.find(lpn) else { return false };
+        let vtpn = self.vtpn(lpn);
+        let entry = self.entries.get_mut(slot);
+        (entry.ppn, entry.done) = (ppn, done);
+        if !std::mem::replace(&mut entry.dirty, true) {
+            entry.list = DIRTY;
+            let node = &mut self.nodes[vtpn];
+            self.entries.unlink(&mut node.lists[usize::from(CLEAN)], slot);
+            self.entries.insert_by_use(&mut node.lists[usize::from(DIRTY)], slot);
+        }
+        true
+    }
+
+    /// Drops the entry of an LPN. Returns it and whether its node went with it.
+    pub fn remove(&mut self, lpn: Lpn) -> Option<(Entry, bool)> {
+        let slot = self.entries.find(lpn)?;
+        let vtpn = self.vtpn(lpn);
+        let list = usize::from(self.entries.get(slot).list);
+        self.entries.unlink(&mut self.nodes[vtpn].lists[list], slot);
+        let entry = self.entries.remove(slot);
+        let node = &mut self.nodes[vtpn];
+        node.hotness -= entry.used;
+        let last = node.len() == 0;
+        if last {
+            self.take_out(self.places[vtpn] as usize);
+        } else {
+            self.place_again(vtpn);
+        }
+        Some((entry, last))
+    }
+
+    /// The coldest node.
+    #[inline]
+    pub fn coldest(&self) -> Option<Vtpn> {
+        self.heap.first().map(|&word| Vtpn(vtpn_of(word) as u32))
+    }
+
+    /// The entry of a node that leaves next: the least recently used, with `clean_first` the least recently used clean
+    /// one if there is any.
+    #[inline]
+    pub fn victim_of(&self, vtpn: Vtpn, clean_first: bool) -> Option<Entry> {
+        let [clean, dirty] = self.nodes[vtpn.0 as usize].lists.map(|list| list.tail());
+        let slot = match (clean, dirty) {
+            (NONE, NONE) => return None,
+            (NONE, slot) | (slot, NONE) => slot,
+            (clean, dirty) => {
+                let older = self.entries.get(clean).used < self.entries.get(dirty).used;
+                if clean_first || older {
+                    clean
+                } else {
+                    dirty
+                }
+            }
+        };
+        Some(*self.entries.get(slot))
+    }
+
+    /// Calls `each` for every dirty entry of a node.
+    pub fn each_dirty(&self, vtpn: Vtpn, mut each: impl FnMut(&Entry)) {
+        for slot in self.entries.iter(&self.nodes[vtpn.0 as usize].lists[usize::from(DIRTY)]) {
+            each(self.entries.get(slot));
+        }
+    }
+
+    /// Marks every entry of a node clean: they were written back.
+    pub fn cleaned(&mut self, vtpn: Vtpn) {
+        let node = &mut self.nodes[vtpn.0 as usize];
+        // Oldest first: dirty entries are mostly newer than clean ones, so each finds its place near the head.
+        loop {
+            let slot = node.lists[usize::from(DIRTY)].tail();
+            if slot == NONE {
+                break;
+            }
+            self.entries.unlink(&mut node.lists[usize::from(DIRTY)], slot);
+            let entry = self.entries.get_mut(slot);
+            (entry.dirty, entry.list) = (false, CLEAN);
+            self.entries.insert_by_use(&mut node.lists[usize::from(CLEAN)], slot);
+        }
+    }
+
+    /// Brings a node to its place in the heap after its hotness changed.
+    #[inline]
+    fn place_again(&mut self, vtpn: usize) {
+        let node = &self.nodes[vtpn];
+        let average = node.hotness / u64::from(node.len());
+        let word = average << VTPN_BITS | vtpn as u64;
+        let place = self.places[vtpn] as usize;
+        let before = std::mem::replace(&mut self.heap[place], word);
+        if word > before {
+            self.sift_down(place);
+        } else if word < before {
+            self.sift_up(place);
+        }
+    }
+
+    fn take_out(&mut self, place: usize) {
+        let last = self.heap.len() - 1;
+        self.heap.swap(place, last);
+        self.heap.pop();
+        if place < last {
+            self.places[vtpn_of(self.heap[place])] = place as u32;
+            self.sift_down(place);
+            self.sift_up(place);
+        }
+    }
+
+    fn sift_up(&mut self, mut at: usize) {
+        let word = self.heap[at];
+        while at > 0 && word < self.heap[(at - 1) / 4] {
+            self.heap[at] = self.heap[(at - 1) / 4];
+            self.places[vtpn_of(self.heap[at])] = at as u32;
+            at = (at - 1) / 4;
+        }
+        self.heap[at] = word;
+        self.places[vtpn_of(word)] = at as u32;
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        let word = self.heap[at];
+        loop {
+            let first = 4 * at + 1;
+            let children = first..(first + 4).min(self.heap.len());
+            let Some(least) = children.min_by_key(|&child| self.heap[child]) else { break };
+            if word <= self.heap[least] {
+                break;
+            }
+            self.heap[at] = self.heap[least];
+            self.places[vtpn_of(self.heap[at])] = at as u32;
+            at = least;
+        }
+        self.heap[at] = word;
+        self.places[vtpn_of(word)] = at as u32;
+    }
+
+    /// Checks lists, index, heap and bytes against each other.
+    pub fn check(&self) -> Result<(), String> {
+        let (entries, nodes) = self.bytes();
+        if entries + nodes > self.budget_bytes {
+            return Err(format!("the cache holds {} bytes of {}", entries + nodes, self.budget_bytes));
+        }
+        let mut listed = 0;
+        for (place, &word) in self.heap.iter().enumerate() {
+            let (key, vtpn) = (word >> VTPN_BITS, vtpn_of(word));
+            let node = &self.nodes[vtpn];
+            let parent = place.saturating_sub(1) / 4;
+            if self.places[vtpn] as usize != place || self.heap[parent] > word {
+                return Err(format!("TP node {vtpn} is out of place in the page-level order"));
+            }
+            let mut hotness = 0;
+            for (number, list) in node.lists.iter().enumerate() {
+                let mut newest = u64::MAX;
+                for slot in self.entries.iter(list) {
+                    let entry = self.entries.get(slot);
+                    listed += 1;
+                    hotness += entry.used;
+                    let in_order = entry.used < newest && entry.dirty == (number == usize::from(DIRTY));
+                    newest = entry.used;
+                    if !in_order || self.vtpn(entry.lpn) != vtpn || self.entries.find(entry.lpn) != Some(slot)
+                    {
+                        return Err(format!("LPN {} is cached in the wrong place", entry.lpn.0));
+                    }
+                }
+            }
+            if hotness != node.hotness || key != hotness / u64::from(node.len().max(1)) {
+                return Err(format!("TP node {vtpn} has the wrong hotness"));
+            }
+        }
+        if listed != self.entries.len() {
+            return Err(format!("{} mappings are cached but {listed} are in lists", self.entries.len()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! What happened, counted once, at the door, the same way for every scheme.
+
+use nand::PageKind;
+
+/// Why a flash operation was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cause {
+    /// The host's own page.
+    Host = 0,
+    /// Mapping traffic on the way of a host request: loads, write-backs.
+    Translation = 1,
+    /// Garbage collection: copies, erases, and mapping updates of moved pages.
+    Collection = 2,
+    /// Merges of log-block schemes.
+    Merge = 3,
+    /// Reads made because a prediction was wrong.
+    Misprediction = 4,
+    /// Reads and writes for training models.
+    Training = 5,
+    /// Refresh of old data.
+    Rewrite = 6,
+    /// Checkpoints and the trim journal.
+    Checkpoint = 7,
+    /// Recovery at start.
+    Recovery = 8,
+}
+
+impl Cause {
+    /// How many there are.
+    pub const COUNT: usize = 9;
+    /// All, in the order of their numbers.
+    pub const ALL: [Cause; Cause::COUNT] = [
+        Cause::Host,
+        Cause::Translation,
+        Cause::Collection,
+        Cause::Merge,
+        Cause::Misprediction,
+        Cause::Training,
+        Cause::Rewrite,
+        Cause::Checkpoint,
+        Cause::Recovery,
+    ];
+
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Host => "host",
+            Cause::Translation => "translation",
+            Cause::Collection => "collection",
+            Cause::Merge => "merge",
+            Cause::Misprediction => "misprediction",
+            Cause::Training => "training",
+            Cause::Rewrite => "rewrite",
+            Cause::Checkpoint => "checkpoint",
+            Cause::Recovery => "recovery",
+        }
+    }
+
+    /// Whether a host request waits for operations of this cause.
+    #[inline]
+    pub(crate) fn host_waits(self) -> bool {
+        matches!(self, Cause::Host | Cause::Translation | Cause::Misprediction)
+    }
+}
+
+/// Flash operations by cause and, for reads and programs, by what the page holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Reads `[cause][page kind]`.
+    pub reads: [[u64; 3]; Cause::COUNT],
+    /// Programs `[cause][page kind]`, failed ones included.
+    pub programs: [[u64; 3]; Cause::COUNT],
+    /// Erases by cause.
+    pub erases: [u64; Cause::COUNT],
+    /// Host pages read, written, trimmed.
+    pub host_reads: u64,
+    /// Host pages written.
+    pub host_writes: u64,
+    /// Host pages trimmed.
+    pub host_trims: u64,
+    /// Host page reads by the flash reads they waited for, one after the other: 0, 1, 2, 3, 4 or more.
+    pub host_reads_by_flash_reads: [u64; 5],
+    /// Mapping lookups and updates by host pages.
+    pub lookups: u64,
+    /// Of these, answered from the cached mapping table (or the whole table).
+    pub cmt_hits: u64,
+    /// Of these, answered by a model whose prediction was read and right.
+    pub model_hits: u64,
+    /// Mapping entries put out of the cache to make room.
+    pub replaced: u64,
+    /// Of these, dirty at that moment.
+    pub replaced_dirty: u64,
+    /// Entries loaded though nobody had asked for them yet.
+    pub prefetched: u64,
+    /// Mappings of pages moved by collection that were in the cache, and that were not.
+    pub gc_hits: u64,
+    /// Mappings of pages moved by collection that had to be changed on flash.
+    pub gc_misses: u64,
+    /// Data superblocks collected.
+    pub collections_data: u64,
+    /// Translation superblocks collected.
+    pub collections_translation: u64,
+    /// Collections that a write had to wait for to the end.
+    pub foreground_collections: u64,
+    /// Valid pages moved out of data superblocks.
+    pub moved_data: u64,
+    /// Valid pages moved out of translation superblocks.
+    pub moved_translation: u64,
+    /// Uncorrectable reads, failed programs, failed erases.
+    pub uncorrectable: u64,
+    /// Programs that failed.
+    pub programs_failed: u64,
+    /// Erases that failed.
+    pub erases_failed: u64,
+    /// Controller work charged, ns.
+    pub compute_ns: u64,
+}
+
+impl Counters {
+    /// All flash reads.
+    pub fn all_reads(&self) -> u64 {
+        self.reads.iter().flatten().sum()
+    }
+
+    /// All flash programs.
+    pub fn all_programs(&self) -> u64 {
+        self.programs.iter().flatten().sum()
+    }
+
+    /// All erases.
+    pub fn all_erases(&self) -> u64 {
+        self.erases.iter().sum()
+    }
+
+    /// Programs of one cause.
+    pub fn programs_by(&self, cause: Cause) -> u64 {
+        self.programs[cause as usize].iter().sum()
+    }
+
+    /// Reads of one cause.
+    pub fn reads_by(&self, cause: Cause) -> u64 {
+        self.reads[cause as usize].iter().sum()
+    }
+
+    /// Programs of pages of one kind, whatever the cause.
+    pub fn programs_of(&self, kind: PageKind) -> u64 {
+        self.programs.iter().map(|by_kind| by_kind[kind as usize]).sum()
+    }
+
+    /// Reads of pages of one kind, whatever the cause.
+    pub fn reads_of(&self, kind: PageKind) -> u64 {
+        self.reads.iter().map(|by_kind| by_kind[kind as usize]).sum()
+    }
+
+    /// Flash programs per host page written; `None` when nothing was written.
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.host_writes > 0).then(|| self.all_programs() as f64 / self.host_writes as f64)
+    }
+}

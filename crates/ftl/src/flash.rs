@@ -1,0 +1,328 @@
+//! The one door to the NAND. Every flash operation of every scheme passes here, with its cause, and is counted here.
+
+use crate::counters::{Cause, Counters};
+use crate::space::{Space, Stream};
+use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Sink, Source};
+
+/// Attempts at a metadata page (translation, checkpoint) before its fault is passed on.
+const METADATA_ATTEMPTS: u32 = 4;
+
+/// A NAND array with its space management and counters.
+#[derive(Clone, Debug)]
+pub struct Flash<N> {
+    nand: N,
+    /// What happened so far. The world may reset it between phases.
+    pub counters: Counters,
+    /// Superblocks and valid pages.
+    pub space: Space,
+    version: u64,
+    metadata_version: u64,
+    /// Flash reads that the host page read under way waits for.
+    path_reads: usize,
+}
+
+impl<N: Nand> Flash<N> {
+    /// Opens the door to an array whose content is not known yet: [`crate::Scheme::open`] finds out.
+    pub fn new(nand: N) -> Flash<N> {
+        Flash {
+            space: Space::new(&nand),
+            nand,
+            counters: Counters::default(),
+            version: 0,
+            metadata_version: 0,
+            path_reads: 0,
+        }
+    }
+
+    /// The array.
+    pub fn nand(&self) -> &N {
+        &self.nand
+    }
+
+    /// The array, for the world that drives its clock. No scheme calls this.
+    pub fn nand_mut(&mut self) -> &mut N {
+        &mut self.nand
+    }
+
+    /// Gives the array back.
+    pub fn into_nand(self) -> N {
+        self.nand
+    }
+
+    /// Replaces the array by another view of the same one (another clock).
+    pub fn map_nand<M: Nand>(self, map: impl FnOnce(N) -> M) -> Flash<M> {
+        Flash {
+            nand: map(self.nand),
+            counters: self.counters,
+            space: self.space,
+            version: self.version,
+            metadata_version: self.metadata_version,
+            path_reads: self.path_reads,
+        }
+    }
+
+    /// The version of host content given out last: that of the page written, or trimmed, last.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// A version greater than all before.
+    #[inline]
+    pub fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// A version for a translation or metadata page, greater than all before. Counted apart from host content.
+    #[inline]
+    pub fn next_metadata_version(&mut self) -> u64 {
+        self.metadata_version += 1;
+        self.metadata_version
+    }
+
+    /// Continues the versions after those that recovery found.
+    pub(crate) fn resume_versions(&mut self, version: u64, metadata_version: u64) {
+        self.version = self.version.max(version);
+        self.metadata_version = self.metadata_version.max(metadata_version);
+    }
+
+    /// Superblocks that can be opened.
+    #[inline]
+    pub fn free_superblocks(&self) -> u32 {
+        self.space.free_superblocks()
+    }
+
+    /// Valid pages that hold user data, copies of a collection under way included.
+    pub fn valid_pages(&self) -> u64 {
+        self.space.valid_pages(PageKind::Data)
+    }
+
+    /// The completion of both.
+    #[inline]
+    pub fn join(&mut self, a: Done, b: Done) -> Done {
+        self.nand.join(a, b)
+    }
+
+    /// The completion of every program so far.
+    pub fn settle(&mut self) -> Done {
+        self.nand.settle()
+    }
+
+    /// Controller work of `ns` nanoseconds.
+    pub fn compute(&mut self, ns: u64, after: Done) -> Done {
+        self.counters.compute_ns += ns;
+        self.nand.compute(ns, after)
+    }
+
+    /// Begins a host page read: the flash reads that it waits for are counted until [`Flash::end_host_read`].
+    #[inline]
+    pub fn begin_host_read(&mut self) {
+        self.path_reads = 0;
+    }
+
+    /// Ends a host page read.
+    #[inline]
+    pub fn end_host_read(&mut self) {
+        self.counters.host_reads += 1;
+        self.counters.host_reads_by_flash_reads[self.path_reads.min(4)] += 1;
+    }
+
+    #[inline]
+    fn count_read(&mut self, kind: PageKind, cause: Cause) -> Class {
+        self.counters.reads[cause as usize][kind as usize] += 1;
+        if cause.host_waits() {
+            self.path_reads += 1;
+            Class::HostRead
+        } else {
+            Class::CollectionRead
+        }
+    }
+
+    /// Reads the data page of `lpn`. Panics when the page carries another LPN: then the mapping is wrong.
+    #[inline]
+    pub fn read_data(
+        &mut self,
+        ppn: Ppn,
+        lpn: Lpn,
+        to: Sink,
+        cause: Cause,
+        after: Done,
+    ) -> Result<(Oob, Done), Fault> {
+        let class = self.count_read(PageKind::Data, cause);
+        match self.nand.read(ppn, class, to, after) {
+            Ok((oob, done)) => {
+                assert!(
+                    oob.kind == PageKind::Data && oob.id == lpn.0,
+                    "the mapping led from LPN {} to PPN {}, which holds {:?} {}",
+                    lpn.0,
+                    ppn.0,
+                    oob.kind,
+                    oob.id
+                );
+                Ok((oob, done))
+            }
+            Err(fault) => {
+                self.counters.uncorrectable += 1;
+                Err(fault)
+            }
+        }
+    }
+
+    /// Reads a valid page to move it. A page that cannot be read is known by its OOB (more strongly coded than data, so
+    /// readable by a second attempt): it moves as lost.
+    pub(crate) fn read_to_move(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Oob, Done), Fault> {
+        let kind = self.space.kind(self.nand.geometry().superblock_of(ppn));
+        let class = self.count_read(kind, cause);
+        let failed = match self.nand.read(ppn, class, Sink::Controller, after) {
+            Ok(read) => return Ok(read),
+            Err(Fault::Uncorrectable { done, .. }) => done,
+            Err(fault) => return Err(fault),
+        };
+        self.counters.uncorrectable += 1;
+        if kind != PageKind::Data {
+            let done = self.read_metadata(ppn, kind, cause, failed)?;
+            let (oob, done) = self.scan(ppn, cause, done)?;
+            return oob.map(|oob| (oob, done)).ok_or(Fault::Uncorrectable { ppn, done });
+        }
+        let (oob, done) = self.scan(ppn, cause, failed)?;
+        let oob = oob.ok_or(Fault::Uncorrectable { ppn, done })?;
+        Ok((Oob { lost: true, ..oob }, done))
+    }
+
+    /// Reads a translation or metadata page into the controller's buffer, trying again when it cannot be read.
+    /// [`Flash::buffer`] then lends it.
+    #[inline]
+    pub fn read_metadata(
+        &mut self,
+        ppn: Ppn,
+        kind: PageKind,
+        cause: Cause,
+        after: Done,
+    ) -> Result<Done, Fault> {
+        let mut after = after;
+        let mut attempt = 1;
+        loop {
+            let class = self.count_read(kind, cause);
+            match self.nand.read(ppn, class, Sink::Controller, after) {
+                Ok((_, done)) => return Ok(done),
+                Err(Fault::Uncorrectable { done, .. }) if attempt < METADATA_ATTEMPTS => {
+                    self.counters.uncorrectable += 1;
+                    attempt += 1;
+                    after = done;
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// The metadata page read last.
+    #[inline]
+    pub fn buffer(&self) -> &[u8] {
+        self.nand.buffer()
+    }
+
+    /// Reads the OOB of a page that may be erased (`None`). For recovery.
+    pub fn scan(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Option<Oob>, Done), Fault> {
+        let class = self.count_read(PageKind::Data, cause);
+        debug_assert!(class == Class::CollectionRead);
+        self.nand.scan(ppn, after)
+    }
+
+    /// Programs the next page of `stream` and marks it valid. A failed program is repeated on the next page.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    pub fn program(
+        &mut self,
+        stream: Stream,
+        kind: PageKind,
+        id: u32,
+        content: Content,
+        from: Source<'_>,
+        cause: Cause,
+        after: Done,
+    ) -> Result<(Ppn, Done), Fault> {
+        let class = if cause.host_waits() { Class::HostWrite } else { Class::CollectionProgram };
+        let mut after = after;
+        loop {
+            let (ppn, epoch) = self.space.allocate(&self.nand, stream, kind);
+            let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
+            self.counters.programs[cause as usize][kind as usize] += 1;
+            match self.nand.program(ppn, oob, class, from, after) {
+                Ok(done) => {
+                    self.space.validate(ppn);
+                    return Ok((ppn, done));
+                }
+                Err(Fault::ProgramFailed { done, .. }) => {
+                    self.counters.programs_failed += 1;
+                    self.space.suspect(ppn);
+                    after = done;
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// A page is not needed any more. It stays readable until its superblock is erased.
+    #[inline]
+    pub fn invalidate(&mut self, ppn: Ppn) {
+        self.space.invalidate(ppn);
+    }
+
+    /// Erases an emptied superblock and frees it. Waits for `after` and for every program so far: for the copies made
+    /// out of it, and for whatever superseded its pages, so that no cut can lose both.
+    ///
+    /// Blocks that fail, or in which a program failed, are retired.
+    pub fn erase(&mut self, superblock: u32, cause: Cause, after: Done) -> Result<Done, Fault> {
+        let settled = self.settle();
+        let after = self.join(settled, after);
+        let units = self.nand.geometry().units();
+        let mut done = after;
+        for unit in 0..units {
+            let block = Pbn(superblock * units + unit);
+            if self.nand.is_bad(block) {
+                continue;
+            }
+            if self.space.is_suspect(block) {
+                self.nand.retire(block);
+                continue;
+            }
+            if self.nand.written(block) == 0 {
+                continue;
+            }
+            self.counters.erases[cause as usize] += 1;
+            match self.nand.erase(block, after) {
+                Ok(erased) => done = self.join(done, erased),
+                Err(Fault::EraseFailed { done: failed, .. }) => {
+                    self.counters.erases_failed += 1;
+                    self.nand.retire(block);
+                    done = self.join(done, failed);
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        self.space.release(&self.nand, superblock);
+        Ok(done)
+    }
+}
+
+/// What a program records beside kind and id.
+#[derive(Clone, Copy, Debug)]
+pub struct Content {
+    /// Version of the content: new, or that of the page it is copied from.
+    pub version: u64,
+    /// The content is lost.
+    pub lost: bool,
+}
+
+impl Content {
+    /// Intact content of this version.
+    pub fn version(version: u64) -> Content {
+        Content { version, lost: false }
+    }
+
+    /// The content of a page that is copied.
+    pub fn of(oob: Oob) -> Content {
+        Content { version: oob.version, lost: oob.lost }
+    }
+}

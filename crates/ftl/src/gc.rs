@@ -1,0 +1,223 @@
+//! Garbage collection of a page-level FTL: one victim at a time, in steps.
+//!
+//! A data victim is emptied in two passes. First its valid pages are copied, while the mapping still leads to the
+//! originals, which stay intact. Then the copies are *committed*: grouped by translation page, so that one read and one
+//! program of a translation page serve all its moved pages (DFTL's batch update), and only if the host has not written
+//! the page meanwhile. Then the victim is erased. Between steps the device is consistent at any moment, so the steps
+//! can be spread over host writes, and a power cut needs no rule of its own.
+//!
+//! The list of moves (12 bytes a valid page of one victim) is working memory of the controller, the same for every
+//! scheme, and not part of the mapping budget.
+
+use crate::checkpoint::Journal;
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::page_level::{Mapping, Moved};
+use crate::scheme::VictimPolicy;
+use crate::space::Stream;
+use crate::table::Table;
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    /// Copying the victim's valid pages.
+    Copying,
+    /// Bringing the copies into the mapping, translation page by translation page.
+    Committing,
+}
+
+/// The collection under way, if any.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    policy: VictimPolicy,
+    phase: Phase,
+    victim: u32,
+    cursor: Ppn,
+    end: Ppn,
+    /// Steps for each page that the host writes, so that the victim is free when what it gains is used up.
+    pace: u32,
+    moves: Vec<Moved>,
+    /// The next move in the same translation page, indexed like `moves`.
+    next: Vec<u32>,
+    /// The last move of each translation page, indexed by VTPN.
+    heads: Vec<u32>,
+    /// Translation pages with moves, in the order first met.
+    touched: Vec<Vtpn>,
+    group: Vec<Moved>,
+    /// Completion of the copies and mapping updates of this victim.
+    done: Done,
+}
+
+impl Collector {
+    /// No collection under way, on a device with superblocks of `superblock_pages` and a table of `table_pages`.
+    pub fn new(policy: VictimPolicy, superblock_pages: u32, table_pages: u32) -> Collector {
+        Collector {
+            policy,
+            phase: Phase::Idle,
+            victim: NONE,
+            cursor: Ppn(0),
+            end: Ppn(0),
+            pace: 1,
+            moves: Vec::with_capacity(superblock_pages as usize),
+            next: Vec::with_capacity(superblock_pages as usize),
+            heads: vec![NONE; table_pages as usize],
+            touched: Vec::with_capacity(table_pages as usize),
+            group: Vec::with_capacity(superblock_pages as usize),
+            done: Done::READY,
+        }
+    }
+
+    /// Whether a victim is being emptied.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.phase != Phase::Idle
+    }
+
+    /// Steps for each page the host writes.
+    pub fn pace(&self) -> u32 {
+        self.pace
+    }
+
+    /// The moves of the victim under way: their copies are valid, and mapped once they are committed.
+    pub fn moves(&self) -> &[Moved] {
+        &self.moves
+    }
+
+    /// The completion of what the last finished collection did.
+    pub fn done(&self) -> Done {
+        self.done
+    }
+
+    /// Chooses a victim. `false`: there is none whose collection gains a page.
+    pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let victim = match self.policy {
+            VictimPolicy::Greedy => flash.space.fewest_valid(),
+            VictimPolicy::CostBenefit => flash.space.best_benefit(),
+        };
+        if let Some(victim) = victim {
+            self.start_with(flash, victim);
+        }
+        victim.is_some()
+    }
+
+    /// Starts emptying `victim`.
+    pub(crate) fn start_with<N: Nand>(&mut self, flash: &mut Flash<N>, victim: u32) {
+        let valid = flash.space.valid_in(victim);
+        let gain = flash.space.capacity_of(victim).saturating_sub(valid).max(1);
+        let updates = valid.min(self.heads.len() as u32);
+        flash.space.collect(victim);
+        self.pace = (valid + updates).div_ceil(gain) + 1;
+        self.victim = victim;
+        (self.cursor, self.end) = flash.space.pages_of(victim);
+        self.done = Done::READY;
+        self.phase = Phase::Copying;
+    }
+
+    /// One step of the collection under way: a page copied, a translation page's moves committed, or the victim erased.
+    #[inline]
+    pub fn step<N: Nand, M: Mapping>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        mapping: &mut M,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        match self.phase {
+            Phase::Idle => Ok(()),
+            Phase::Copying => match flash.space.next_valid(self.cursor, self.end) {
+                Some(ppn) => self.copy(flash, table, ppn),
+                None => {
+                    self.phase = Phase::Committing;
+                    Ok(())
+                }
+            },
+            Phase::Committing => match self.touched.pop() {
+                Some(vtpn) => self.commit(flash, table, mapping, vtpn),
+                None => self.finish(flash, journal),
+            },
+        }
+    }
+
+    /// Copies one valid page. A translation page is committed at once: that is one entry of the directory.
+    fn copy<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, from: Ppn) -> Result<(), Fault> {
+        if flash.space.kind(self.victim) == PageKind::Translation {
+            let done = table.relocate(flash, from, Done::READY)?;
+            self.done = flash.join(self.done, done);
+            flash.counters.moved_translation += 1;
+            self.cursor = Ppn(from.0 + 1);
+            return Ok(());
+        }
+        let (oob, read) = flash.read_to_move(from, Cause::Collection, Done::READY)?;
+        assert!(oob.kind == PageKind::Data);
+        let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
+        let (to, done) = flash.program(
+            Stream::COLLECTION,
+            PageKind::Data,
+            oob.id,
+            Content::of(oob),
+            source,
+            Cause::Collection,
+            read,
+        )?;
+        flash.counters.moved_data += 1;
+        self.cursor = Ppn(from.0 + 1);
+        let lpn = Lpn(oob.id);
+        let (vtpn, slot) = table.place(lpn);
+        let head = &mut self.heads[vtpn.0 as usize];
+        if *head == NONE {
+            self.touched.push(vtpn);
+        }
+        self.next.push(*head);
+        *head = self.moves.len() as u32;
+        self.moves.push(Moved { lpn, slot, from, to, done });
+        Ok(())
+    }
+
+    /// Brings the moves of one translation page into the mapping, except where the host wrote or trimmed meanwhile.
+    fn commit<N: Nand, M: Mapping>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        mapping: &mut M,
+        vtpn: Vtpn,
+    ) -> Result<(), Fault> {
+        self.group.clear();
+        let mut at = std::mem::replace(&mut self.heads[vtpn.0 as usize], NONE);
+        while at != NONE {
+            let moved = self.moves[at as usize];
+            if flash.space.is_valid(moved.from) {
+                self.group.push(moved);
+            } else {
+                flash.invalidate(moved.to);
+            }
+            at = self.next[at as usize];
+        }
+        if !self.group.is_empty() {
+            let done = mapping.moved(flash, table, vtpn, &self.group)?;
+            self.done = flash.join(self.done, done);
+            for moved in &self.group {
+                flash.invalidate(moved.from);
+            }
+        }
+        Ok(())
+    }
+
+    /// Erases the victim. Trims are made durable first: else a cut could bring back a version older than one that
+    /// only the victim still held.
+    fn finish<N: Nand>(&mut self, flash: &mut Flash<N>, journal: &mut Journal) -> Result<(), Fault> {
+        journal.write_pending(flash)?;
+        if flash.space.kind(self.victim) == PageKind::Data {
+            flash.counters.collections_data += 1;
+        } else {
+            flash.counters.collections_translation += 1;
+        }
+        self.done = flash.erase(self.victim, Cause::Collection, self.done)?;
+        self.moves.clear();
+        self.next.clear();
+        self.phase = Phase::Idle;
+        Ok(())
+    }
+}

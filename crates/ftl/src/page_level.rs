@@ -1,0 +1,387 @@
+//! Page-level FTLs: any [`Mapping`] with collection, trim journal, checkpoints and recovery makes a [`Scheme`].
+//!
+//! **Order of a host write.** The page is programmed as soon as it arrives, beside the mapping lookup, and is
+//! acknowledged when both are done. The papers' models add the two times; but nothing in the program depends on the old
+//! mapping, and NAND takes the pages of a block in order, so that a write which waits for its mapping would hold up
+//! the writes behind it. On one die, as in the papers' models, both orders take the same time.
+//!
+//! **Room.** Before each page operation there are at least `foreground_superblocks` free, which is enough for all that
+//! one operation and one collection can write.
+
+use crate::checkpoint::{self, Journal};
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::gc::Collector;
+use crate::recover;
+use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Scheme};
+use crate::space::Stream;
+use crate::table::{self, Table};
+use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, Vtpn};
+use std::ops::Range;
+
+/// A page that collection has copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Whose data it holds.
+    pub lpn: Lpn,
+    /// The LPN's place in its translation page.
+    pub slot: u32,
+    /// Where it was.
+    pub from: Ppn,
+    /// Where the copy is.
+    pub to: Ppn,
+    /// When the copy is programmed.
+    pub done: Done,
+}
+
+/// What differs between page-level papers: how LPNs are turned into PPNs with a memory of `Config::cache_bytes`.
+///
+/// The mapping keeps the truth: what it holds in memory goes before what [`Table`] holds on flash.
+pub trait Mapping: Sized + Clone + Send + 'static {
+    /// Name, paper, parameters.
+    const INFO: Info;
+
+    /// An empty cache over `table`, within `config.cache_bytes`, directory included.
+    fn new(table: &Table, config: &Config) -> Result<Self, ConfigError>;
+
+    /// Offers the mappings of one translation page as recovery found them ([`table::UNMAPPED`] for none); `changed`
+    /// when they are newer than on flash. Returns whether the mapping keeps them: else what changed is written to flash.
+    fn restore(&mut self, _table: &Table, _vtpn: Vtpn, _entries: &[u32], _changed: bool) -> bool {
+        false
+    }
+
+    /// Where `lpn` is, and when that is known.
+    fn lookup<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault>;
+
+    /// Sets where `lpn` is and returns where it was, and when the change is made. `programmed` is the completion of the
+    /// page's program: no mapping may reach flash before it.
+    #[allow(clippy::too_many_arguments)]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault>;
+
+    /// Sets where the pages `moves`, all of translation page `vtpn`, are now. Completes when the change is as durable
+    /// as the mapping makes it; the originals are erased after that.
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault>;
+
+    /// Unmaps the LPNs at `slots` of translation page `vtpn`, and invalidates their pages.
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault>;
+
+    /// Writes one translation page for which memory holds newer mappings; `None` when there is no such page left.
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault>;
+
+    /// What memory holds of `lpn`, if anything.
+    fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>>;
+
+    /// Bytes in use by structure, without the directory.
+    fn memory(&self, table: &Table) -> Memory;
+
+    /// Checks the structures against each other.
+    fn check(&self, table: &Table) -> Result<(), String>;
+}
+
+/// A page-level FTL with mapping `M`.
+#[derive(Clone, Debug)]
+pub struct PageLevel<M> {
+    mapping: M,
+    table: Table,
+    collector: Collector,
+    journal: Journal,
+    foreground: u32,
+    background: u32,
+}
+
+impl<M: Mapping> PageLevel<M> {
+    /// Makes sure that the page operation that follows finds room.
+    #[inline]
+    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, writes: bool) -> Result<(), Fault> {
+        let free = flash.free_superblocks();
+        if free > self.background && !self.collector.is_active() {
+            return Ok(());
+        }
+        self.make_room_slowly(flash, writes)
+    }
+
+    #[inline(never)]
+    fn make_room_slowly<N: Nand>(&mut self, flash: &mut Flash<N>, writes: bool) -> Result<(), Fault> {
+        if writes && (self.collector.is_active() || self.collector.start(flash)) {
+            for _ in 0..self.collector.pace() {
+                self.step(flash)?;
+            }
+        }
+        let mut collections = 0;
+        while self.is_short(flash, writes) {
+            if !self.collector.is_active() && !self.collector.start(flash) {
+                return Err(Fault::Medium);
+            }
+            collections += 1;
+            if collections > 8 * flash.nand().geometry().superblocks() {
+                return Err(Fault::Medium);
+            }
+            flash.counters.foreground_collections += 1;
+            while self.collector.is_active() {
+                self.step(flash)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the reserve would be touched by the next page operation.
+    fn is_short<N: Nand>(&self, flash: &Flash<N>, writes: bool) -> bool {
+        let opens = u32::from(writes && flash.space.left(Stream::HOST) == 0);
+        flash.free_superblocks() < self.foreground + opens
+    }
+
+    #[inline]
+    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+        self.collector.step(flash, &mut self.table, &mut self.mapping, &mut self.journal)
+    }
+
+    /// Makes every mapping on flash current, then writes a checkpoint: what was written before is not searched by
+    /// recovery, and the trim journal starts anew.
+    fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+        while self.collector.is_active() {
+            self.step(flash)?;
+        }
+        let mut done = Done::READY;
+        loop {
+            self.make_room(flash, false)?;
+            match self.mapping.clean_one(flash, &mut self.table)? {
+                Some(cleaned) => done = flash.join(done, cleaned),
+                None => break,
+            }
+        }
+        let written = checkpoint::write(flash, &self.table, &mut self.journal, done)?;
+        Ok(written)
+    }
+}
+
+impl<M: Mapping> Scheme for PageLevel<M> {
+    const INFO: Info = M::INFO;
+
+    fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
+        config.check_parameters(&M::INFO)?;
+        let geometry = flash.nand().geometry().clone();
+        let mut table = Table::new(config.exported_pages, geometry.page_bytes);
+        check_room(flash, &table, config)?;
+        let mut mapping = M::new(&table, config)?;
+        let mut journal = Journal::new(geometry.page_bytes);
+        recover::recover(flash, &mut table, &mut journal, &mut mapping)?;
+        let collector = Collector::new(config.victims, geometry.superblock_pages(), table.pages());
+        let (foreground, background) = (config.foreground_superblocks, config.background_superblocks);
+        Ok(PageLevel { mapping, table, collector, journal, foreground, background })
+    }
+
+    #[inline]
+    fn read<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Option<Oob>, Done), Fault> {
+        self.make_room(flash, false)?;
+        let (ppn, at) = self.mapping.lookup(flash, &mut self.table, lpn, rest, at)?;
+        match ppn {
+            Some(ppn) => {
+                let (oob, done) = flash.read_data(ppn, lpn, Sink::Host, Cause::Host, at)?;
+                Ok((Some(oob), done))
+            }
+            None => Ok((None, at)),
+        }
+    }
+
+    #[inline]
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
+        self.make_room(flash, true)?;
+        let content = Content::version(flash.next_version());
+        let (ppn, programmed) =
+            flash.program(Stream::HOST, PageKind::Data, lpn.0, content, Source::Host, Cause::Host, at)?;
+        let updated = self.mapping.update(flash, &mut self.table, lpn, rest, Some(ppn), programmed, at);
+        let (old, known) = match updated {
+            Ok(updated) => updated,
+            Err(fault) => {
+                flash.invalidate(ppn);
+                return Err(fault);
+            }
+        };
+        if let Some(old) = old {
+            flash.invalidate(old);
+        }
+        Ok(flash.join(programmed, known))
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        first: Lpn,
+        pages: u32,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        if self.journal.is_nearly_full(flash) {
+            self.make_room(flash, true)?;
+            self.checkpoint(flash)?;
+        }
+        let mut done = at;
+        let (mut lpn, end) = (first.0, first.0 + pages);
+        while lpn < end {
+            self.make_room(flash, true)?;
+            let (vtpn, slot) = self.table.place(Lpn(lpn));
+            let count = (end - lpn).min(self.table.lpns_in(vtpn) - slot);
+            let trimmed = self.mapping.trim(flash, &mut self.table, vtpn, slot..slot + count, at)?;
+            self.journal.trimmed(flash, Lpn(lpn), count)?;
+            done = flash.join(done, trimmed);
+            lpn += count;
+        }
+        Ok(done)
+    }
+
+    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
+        self.make_room(flash, true)?;
+        self.journal.write_pending(flash)?;
+        let settled = flash.settle();
+        Ok(flash.join(settled, at))
+    }
+
+    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        if !self.collector.is_active()
+            && (flash.free_superblocks() > self.background || !self.collector.start(flash))
+        {
+            return Ok(None);
+        }
+        let units = flash.nand().geometry().units();
+        for _ in 0..units {
+            self.step(flash)?;
+        }
+        Ok(Some(flash.settle()))
+    }
+
+    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+        self.make_room(flash, true)?;
+        self.checkpoint(flash)
+    }
+
+    fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
+        let mut content = Vec::new();
+        for vtpn in (0..self.table.pages()).map(Vtpn) {
+            self.table.inspect(flash, vtpn, &mut content);
+            let first = self.table.first_lpn(vtpn).0;
+            for slot in 0..self.table.lpns_in(vtpn) {
+                let lpn = Lpn(first + slot);
+                let held = self.mapping.held(&self.table, lpn);
+                if let Some(ppn) = held.unwrap_or(table::mapped(table::entry_in(&content, slot))) {
+                    each(lpn, ppn);
+                }
+            }
+        }
+    }
+
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+        flash.space.check()?;
+        self.mapping.check(&self.table)?;
+        let mut seen = vec![0u64; (flash.nand().geometry().pages() as usize).div_ceil(64)];
+        let mut mark = |ppn: Ppn| {
+            let word = &mut seen[ppn.0 as usize / 64];
+            let fresh = *word >> (ppn.0 % 64) & 1 == 0;
+            *word |= 1 << (ppn.0 % 64);
+            fresh
+        };
+        let mut breach = None;
+        let mut mapped = 0;
+        self.mapping(flash, &mut |lpn, ppn| {
+            mapped += 1;
+            if !flash.space.is_valid(ppn) {
+                breach.get_or_insert(format!("LPN {} maps to PPN {}, which is not valid", lpn.0, ppn.0));
+            } else if !mark(ppn) {
+                breach.get_or_insert(format!("LPN {} maps to PPN {}, as another LPN does", lpn.0, ppn.0));
+            }
+        });
+        if let Some(breach) = breach {
+            return Err(breach);
+        }
+        for moved in self.collector.moves() {
+            mapped += u64::from(flash.space.is_valid(moved.to) && mark(moved.to));
+        }
+        let valid = flash.space.valid_pages(PageKind::Data);
+        if mapped != valid {
+            return Err(format!("{valid} data pages are valid but {mapped} are mapped or being moved"));
+        }
+        let pages = (0..self.table.pages()).filter_map(|vtpn| self.table.page(Vtpn(vtpn)));
+        let mut directed = 0;
+        for ppn in pages {
+            directed += 1;
+            if !flash.space.is_valid(ppn) || !mark(ppn) {
+                return Err(format!(
+                    "the directory leads to PPN {}, which is not a valid page of its own",
+                    ppn.0
+                ));
+            }
+        }
+        let valid = flash.space.valid_pages(PageKind::Translation);
+        if directed != valid {
+            return Err(format!("{valid} translation pages are valid but the directory knows {directed}"));
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> Memory {
+        let mut memory = self.mapping.memory(&self.table);
+        memory.parts.insert(0, ("directory (GTD)", self.table.directory_bytes()));
+        memory
+    }
+}
+
+/// Refuses a configuration in which collection could run out of room.
+fn check_room<N: Nand>(flash: &Flash<N>, table: &Table, config: &Config) -> Result<(), ConfigError> {
+    if config.foreground_superblocks < 3 || config.background_superblocks < config.foreground_superblocks {
+        return Err(ConfigError(format!(
+            "collection thresholds: foreground {} and background {} superblocks; foreground must be at least 3 and \
+             background at least foreground",
+            config.foreground_superblocks, config.background_superblocks
+        )));
+    }
+    let geometry = flash.nand().geometry();
+    let superblock = u64::from(geometry.superblock_pages());
+    let reserve = u64::from(config.foreground_superblocks + 4) * superblock;
+    let needed = u64::from(config.exported_pages) + u64::from(table.pages()) + reserve;
+    let usable = flash.space.usable_pages();
+    if config.exported_pages == 0 || needed > usable {
+        return Err(ConfigError(format!(
+            "over-provisioning: {} pages are exported, {} hold the mapping table and {} are needed for collection, of \
+             {} usable; export from 1 to about {} pages",
+            config.exported_pages,
+            table.pages(),
+            reserve,
+            usable,
+            (usable - reserve.min(usable)).saturating_sub(u64::from(table.pages()))
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! What the world drives: a scheme, its description, and the configuration it starts from.
+
+use crate::flash::Flash;
+use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
+use std::collections::BTreeMap;
+
+/// A parameter of a scheme, as `ftl schemes` prints it.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its key in [`Config::parameters`].
+    pub name: &'static str,
+    /// Its value when it is not given.
+    pub default: &'static str,
+    /// What it means, with its unit.
+    pub what: &'static str,
+}
+
+/// What a scheme says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// The name users type.
+    pub name: &'static str,
+    /// One line on what it does.
+    pub what: &'static str,
+    /// Where it is described.
+    pub paper: &'static str,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+}
+
+/// How victims of collection are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VictimPolicy {
+    /// The superblock with the fewest valid pages; the oldest among equals.
+    #[default]
+    Greedy,
+    /// The greatest (1 - u) / 2u x age (Rosenblum and Ousterhout), age counted in superblocks opened since.
+    CostBenefit,
+}
+
+/// What a scheme starts from. The same for every scheme that is compared.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Pages the host sees.
+    pub exported_pages: u32,
+    /// Memory for mapping structures, bytes: directory, caches, models and all.
+    pub cache_bytes: u64,
+    /// With this many free superblocks or fewer, a write waits for a collection to end.
+    pub foreground_superblocks: u32,
+    /// With this many free superblocks or fewer, writes carry collection along, page by page.
+    pub background_superblocks: u32,
+    /// How victims are chosen.
+    pub victims: VictimPolicy,
+    /// Parameters of the scheme by name; an unknown one is an error.
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl Config {
+    /// Free superblocks below which a write waits, unless told otherwise: one for the copies of a victim, one for its
+    /// mapping updates, one for the mapping updates that host requests cause meanwhile.
+    pub const FOREGROUND: u32 = 3;
+    /// Free superblocks at which collection starts, unless told otherwise.
+    pub const BACKGROUND: u32 = 4;
+
+    /// A configuration with default thresholds and parameters.
+    pub fn new(exported_pages: u32, cache_bytes: u64) -> Config {
+        Config {
+            exported_pages,
+            cache_bytes,
+            foreground_superblocks: Config::FOREGROUND,
+            background_superblocks: Config::BACKGROUND,
+            victims: VictimPolicy::Greedy,
+            parameters: BTreeMap::new(),
+        }
+    }
+
+    /// The value of parameter `name` of the scheme `info`: as given, else its default.
+    pub fn parameter(&self, info: &Info, name: &'static str) -> String {
+        let default = info.parameters.iter().find(|p| p.name == name).map_or("", |p| p.default);
+        self.parameters.get(name).cloned().unwrap_or_else(|| default.to_owned())
+    }
+
+    /// Refuses parameters that `info` does not know.
+    pub fn check_parameters(&self, info: &Info) -> Result<(), ConfigError> {
+        for name in self.parameters.keys() {
+            if !info.parameters.iter().any(|p| p.name == name) {
+                let known: Vec<_> = info.parameters.iter().map(|p| p.name).collect();
+                let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
+                return Err(ConfigError(format!(
+                    "scheme {}: no parameter '{name}'; its parameters: {known}",
+                    info.name
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A configuration that cannot work, as one sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);
+
+/// Why a scheme could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The configuration does not fit the array.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// The array failed in a way that recovery cannot survive.
+    #[error("recovery failed: {0:?}")]
+    Fault(Fault),
+}
+
+impl From<Fault> for OpenError {
+    fn from(fault: Fault) -> OpenError {
+        OpenError::Fault(fault)
+    }
+}
+
+/// Bytes of mapping memory that a scheme holds, by structure, as a firmware would pack them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// `(structure, bytes in use now)`.
+    pub parts: Vec<(&'static str, u64)>,
+}
+
+impl Memory {
+    /// All bytes.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|&(_, bytes)| bytes).sum()
+    }
+}
+
+/// A flash translation layer, as the simulator, the live device and the checker drive it.
+///
+/// Page operations take `rest`, the pages of the same host request from this one on (at least 1), and `at`, what the
+/// operation waits for. They return the completion that the request waits for.
+///
+/// After an error the scheme stays usable: the fault concerns that page alone ([`Fault::Medium`] excepted).
+pub trait Scheme: Sized {
+    /// Name, paper, parameters.
+    const INFO: Info;
+
+    /// Takes over an array: a fresh one, one left by [`Scheme::power_off`], or one whose power was cut. Rebuilds the
+    /// mapping from checkpoint, translation pages and OOB, with every flash operation charged to recovery.
+    fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError>;
+
+    /// Reads a page. `None`: never written, or trimmed. Otherwise the OOB of the page that was delivered.
+    fn read<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Option<Oob>, Done), Fault>;
+
+    /// Writes a page. The content is newer than all before: its version is [`Flash::version`] after the call. When the
+    /// completion is reached, the page survives a power cut.
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault>;
+
+    /// Forgets `pages` pages from `first` on. Survives a power cut once a later flush has completed.
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        first: Lpn,
+        pages: u32,
+        at: Done,
+    ) -> Result<Done, Fault>;
+
+    /// Completes when everything acknowledged before survives a power cut.
+    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault>;
+
+    /// Offers a moment in which the host asks for nothing. Returns whether there was something to do (then it may be
+    /// called again when that has completed).
+    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault>;
+
+    /// Prepares for an orderly power-off: when the completion is reached, [`Scheme::open`] need not search.
+    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault>;
+
+    /// Calls `each` for every mapped page, in ascending order, with the mapping read from wherever it lies, free of
+    /// charge: for invariants and the checker alone.
+    fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn));
+
+    /// Checks the scheme's own structures against each other and the array; one sentence per breach.
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String>;
+
+    /// Mapping memory in use.
+    fn memory(&self) -> Memory;
+
+    /// Tells the memory hierarchy that `lpn` will be asked for soon. A matter of speed alone.
+    #[inline]
+    fn expect<N: Nand>(&self, _flash: &Flash<N>, _lpn: Lpn) {}
+}

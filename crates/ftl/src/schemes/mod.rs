@@ -1,0 +1,32 @@
+//! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to `schemes!`.
+
+pub mod dftl;
+pub mod page;
+pub mod tpftl;
+
+use crate::{Info, Scheme};
+
+/// Something done with a scheme whose name is only known at run time: one monomorphised body for each scheme.
+pub trait Visitor {
+    /// What comes of it.
+    type Out;
+    /// Does it with `S`.
+    fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out;
+}
+
+macro_rules! schemes {
+    ($($scheme:ty),* $(,)?) => {
+        /// Every registered scheme, in the order of the list.
+        pub const ALL: &[&Info] = &[$(&<$scheme as Scheme>::INFO),*];
+
+        /// Runs `visitor` with the scheme called `name`; `None` when there is none of that name.
+        pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<V::Out> {
+            $(if name == <$scheme as Scheme>::INFO.name {
+                return Some(visitor.visit::<$scheme>());
+            })*
+            None
+        }
+    };
+}
+
+schemes![page::PageMap, dftl::Dftl, tpftl::Tpftl];

@@ -1,0 +1,167 @@
+//! The page map with its whole table in memory: what the papers call "ideal" or "optimal".
+//!
+//! | paper's term | here | where |
+//! | --- | --- | --- |
+//! | page-level mapping table | [`PageMap::table`], 4 bytes a page | memory |
+//!
+//! It ignores the mapping budget: it is the bound that the others are measured from. Collection and reserve are the same
+//! as theirs. Translation pages are written at checkpoints alone (power-off, full trim journal).
+
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::page_level::{Mapping, Moved, PageLevel};
+use crate::scheme::{Config, ConfigError, Info, Memory};
+use crate::table::{entry, mapped, Table, UNMAPPED};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use std::ops::Range;
+
+/// The ideal page map.
+pub type PageMap = PageLevel<WholeTable>;
+
+/// The whole table in memory.
+#[derive(Clone, Debug)]
+pub struct WholeTable {
+    /// PPN by LPN.
+    table: Vec<u32>,
+    /// Translation pages on flash that are behind, by VTPN.
+    dirty: Vec<bool>,
+    /// No translation page below this one is dirty.
+    first_dirty: usize,
+    page: Vec<u8>,
+}
+
+impl WholeTable {
+    fn set(&mut self, table: &Table, lpn: Lpn, ppn: Option<Ppn>) -> Option<Ppn> {
+        let vtpn = table.place(lpn).0 .0 as usize;
+        self.dirty[vtpn] = true;
+        self.first_dirty = self.first_dirty.min(vtpn);
+        mapped(std::mem::replace(&mut self.table[lpn.0 as usize], entry(ppn)))
+    }
+}
+
+impl Mapping for WholeTable {
+    const INFO: Info = Info {
+        name: "page",
+        what: "page map with the whole table in memory: the bound (\"ideal\", \"optimal\")",
+        paper: "the baseline of every paper",
+        parameters: &[],
+    };
+
+    fn new(table: &Table, _config: &Config) -> Result<Self, ConfigError> {
+        Ok(WholeTable {
+            table: vec![UNMAPPED; table.exported_pages() as usize],
+            dirty: vec![false; table.pages() as usize],
+            first_dirty: table.pages() as usize,
+            page: vec![0xff; table.entries_per_page() as usize * 4],
+        })
+    }
+
+    fn restore(&mut self, table: &Table, vtpn: Vtpn, entries: &[u32], changed: bool) -> bool {
+        let first = table.first_lpn(vtpn).0 as usize;
+        self.table[first..first + entries.len()].copy_from_slice(entries);
+        self.dirty[vtpn.0 as usize] = changed;
+        if changed {
+            self.first_dirty = self.first_dirty.min(vtpn.0 as usize);
+        }
+        true
+    }
+
+    #[inline]
+    fn lookup<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        _table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        flash.counters.cmt_hits += 1;
+        Ok((mapped(self.table[lpn.0 as usize]), at))
+    }
+
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        _programmed: Done,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        flash.counters.cmt_hits += 1;
+        Ok((self.set(table, lpn, ppn), at))
+    }
+
+    #[inline]
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        _vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        for moved in moves {
+            self.set(table, moved.lpn, Some(moved.to));
+        }
+        flash.counters.gc_hits += moves.len() as u64;
+        Ok(Done::READY)
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let first = table.first_lpn(vtpn).0;
+        for slot in slots {
+            if let Some(old) = self.set(table, Lpn(first + slot), None) {
+                flash.invalidate(old);
+            }
+        }
+        Ok(at)
+    }
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        while self.first_dirty < self.dirty.len() && !self.dirty[self.first_dirty] {
+            self.first_dirty += 1;
+        }
+        if self.first_dirty == self.dirty.len() {
+            return Ok(None);
+        }
+        let vtpn = Vtpn(self.first_dirty as u32);
+        let (first, lpns) = (table.first_lpn(vtpn).0 as usize, table.lpns_in(vtpn) as usize);
+        self.page.fill(0xff);
+        for (bytes, entry) in self.page.chunks_exact_mut(4).zip(&self.table[first..first + lpns]) {
+            bytes.copy_from_slice(&entry.to_le_bytes());
+        }
+        let settled = flash.settle();
+        let done = table.replace(flash, vtpn, &self.page, Cause::Checkpoint, settled)?;
+        self.dirty[self.first_dirty] = false;
+        Ok(Some(done))
+    }
+
+    #[inline]
+    fn held(&self, _table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
+        Some(mapped(self.table[lpn.0 as usize]))
+    }
+
+    fn memory(&self, _table: &Table) -> Memory {
+        Memory { parts: vec![("page map", 4 * self.table.len() as u64)] }
+    }
+
+    fn check(&self, _table: &Table) -> Result<(), String> {
+        match self.dirty.iter().position(|&dirty| dirty) {
+            Some(first) if first < self.first_dirty => {
+                Err(format!("translation page {first} is dirty but would not be written"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,550 @@
+//! TPFTL: Zhou, Wu, Huang, He, Xie, Zhou, "An Efficient Page-level FTL to Optimize Address Translation in Flash Memory",
+//! EuroSys 2015.
+//!
+//! | paper's term | here | where |
+//! | --- | --- | --- |
+//! | TP node, entry node, two-level LRU, page-level hotness (4.2) | [`TwoLevel`] | `cmt::two_level` |
+//! | request-level prefetching, `r` (4.3) | [`ClusteredTable::prefetch_length`] | here |
+//! | selective prefetching, `s`, its counter (4.3) | [`Selective`] | here |
+//! | batch-update replacement, `b` (4.4) | [`ClusteredTable::write_back`], [`Mapping::moved`] | here |
+//! | clean-first replacement, `c` (4.4) | [`TwoLevel::victim_of`] | `cmt::two_level` |
+//! | limits of prefetching (4.5) | [`ClusteredTable::load`] | here |
+//! | GTD, translation pages (4.1) | [`Table`] | `table` |
+//!
+//! Choices where the paper is silent:
+//! - When both prefetching techniques apply, the longer length counts.
+//! - Prefetched entries are as hot as if used just before the requested one, which is the most recently used.
+//! - The hotness of an entry is the time of its last use, counted in uses; the paper defines only the average over it.
+//! - A TP node is charged 8 bytes beside 6 bytes an entry (see `cmt::two_level`).
+//! - The victim node may be the one of the requested entry, when it is the coldest.
+//! - Trims as in DFTL.
+
+use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::page_level::{Mapping, Moved, PageLevel};
+use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use std::ops::Range;
+
+/// TPFTL.
+pub type Tpftl = PageLevel<ClusteredTable>;
+
+const TRIM_BY_ENTRY: u32 = 8;
+
+/// Which of the paper's techniques are on (its figures 7 and 8 switch them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Techniques {
+    /// Request-level prefetching.
+    pub request_prefetch: bool,
+    /// Selective prefetching.
+    pub selective_prefetch: bool,
+    /// Batch-update replacement.
+    pub batch_update: bool,
+    /// Clean-first replacement.
+    pub clean_first: bool,
+}
+
+impl Techniques {
+    /// Reads a string of the paper's letters, in any order; `-` stands for none.
+    fn parse(letters: &str) -> Option<Techniques> {
+        let known = letters == "-" || letters.chars().all(|letter| "rsbc".contains(letter));
+        known.then(|| Techniques {
+            request_prefetch: letters.contains('r'),
+            selective_prefetch: letters.contains('s'),
+            batch_update: letters.contains('b'),
+            clean_first: letters.contains('c'),
+        })
+    }
+}
+
+/// Recognises sequential access by the number of TP nodes (4.3): it falls while a sequence runs and rises after it.
+#[derive(Clone, Copy, Debug)]
+pub struct Selective {
+    counter: i32,
+    threshold: i32,
+    active: bool,
+}
+
+impl Selective {
+    fn node_loaded(&mut self) {
+        self.counter += 1;
+        self.decide();
+    }
+
+    fn node_evicted(&mut self) {
+        self.counter -= 1;
+        self.decide();
+    }
+
+    fn decide(&mut self) {
+        if self.counter.abs() >= self.threshold {
+            self.active = self.counter < 0;
+            self.counter = 0;
+        }
+    }
+}
+
+/// Mappings cached in TP nodes.
+#[derive(Clone, Debug)]
+pub struct ClusteredTable {
+    cache: TwoLevel,
+    techniques: Techniques,
+    selective: Selective,
+    edits: Vec<(u32, u32)>,
+    /// No translation page below this one has dirty entries, while a checkpoint runs.
+    clean_below: u32,
+}
+
+impl ClusteredTable {
+    /// Entries to load beside that of `lpn`, when `rest` pages of the request are left: within its translation page
+    /// (first limit of 4.5).
+    fn prefetch_length(&self, table: &Table, lpn: Lpn, rest: u32) -> u32 {
+        let by_request = if self.techniques.request_prefetch { rest - 1 } else { 0 };
+        let by_sequence = if self.techniques.selective_prefetch && self.selective.active {
+            self.cache.predecessors(lpn)
+        } else {
+            0
+        };
+        let (vtpn, slot) = table.place(lpn);
+        by_request.max(by_sequence).min(table.lpns_in(vtpn) - slot - 1)
+    }
+
+    /// Loads the mapping of `lpn`, which is not cached, and what is prefetched with it.
+    fn load<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(u32, Done), Fault> {
+        let (vtpn, slot) = table.place(lpn);
+        let wanted = if table.page(vtpn).is_some() { self.prefetch_length(table, lpn, rest) } else { 0 };
+        let (length, at) = self.replace(flash, table, lpn, wanted, at)?;
+        let Some(done) = table.load(flash, vtpn, Cause::Translation, at)? else {
+            self.insert(lpn, UNMAPPED, at);
+            return Ok((UNMAPPED, at));
+        };
+        let mut prefetched = 0;
+        for ahead in (1..=wanted).filter(|_| length > 0) {
+            let next = Lpn(lpn.0 + ahead);
+            if prefetched < length && !self.cache.contains(next) {
+                let ppn = entry_in(flash.buffer(), slot + ahead);
+                self.insert(next, ppn, done);
+                prefetched += 1;
+            }
+        }
+        flash.counters.prefetched += u64::from(prefetched);
+        let ppn = entry_in(flash.buffer(), slot);
+        self.insert(lpn, ppn, done);
+        Ok((ppn, done))
+    }
+
+    fn insert(&mut self, lpn: Lpn, ppn: u32, done: Done) {
+        if self.cache.insert(lpn, ppn, done) {
+            self.selective.node_loaded();
+        }
+    }
+
+    /// Makes room for `lpn` and up to `wanted` absent successors, out of one TP node (second limit of 4.5). Returns how
+    /// many successors there is room for.
+    fn replace<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        wanted: u32,
+        at: Done,
+    ) -> Result<(u32, Done), Fault> {
+        let vtpn = table.place(lpn).0;
+        let absent = (1..=wanted).filter(|ahead| !self.cache.contains(Lpn(lpn.0 + ahead))).count() as u64;
+        let mut base = ENTRY_BYTES + if self.cache.len_of(vtpn) == 0 { NODE_BYTES } else { 0 };
+        let free = self.cache.free_bytes();
+        if free >= base + absent * ENTRY_BYTES {
+            return Ok((absent as u32, at));
+        }
+        let Some(victim) = self.cache.coldest() else { return Ok((0, at)) };
+        let freed_node = if victim == vtpn { 0 } else { NODE_BYTES };
+        let most = free + u64::from(self.cache.len_of(victim)) * ENTRY_BYTES + freed_node;
+        let length = absent.min(most.saturating_sub(base) / ENTRY_BYTES);
+        let mut at = at;
+        while self.cache.free_bytes() < base + length * ENTRY_BYTES {
+            at = self.evict(flash, table, victim, at)?;
+            if victim == vtpn && self.cache.len_of(vtpn) == 0 {
+                base = ENTRY_BYTES + NODE_BYTES;
+            }
+        }
+        Ok((length as u32, at))
+    }
+
+    /// Replaces one entry of a TP node.
+    fn evict<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        node: Vtpn,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let Some(victim) = self.cache.victim_of(node, self.techniques.clean_first) else { return Ok(at) };
+        let mut at = at;
+        if victim.dirty {
+            at = if self.techniques.batch_update {
+                self.write_back(flash, table, node, Cause::Translation, at)?
+            } else {
+                let slot = table.place(victim.lpn).1;
+                let after = flash.join(at, victim.done);
+                table.store(flash, node, &[(slot, victim.ppn)], Cause::Translation, after)?
+            };
+            flash.counters.replaced_dirty += 1;
+        }
+        flash.counters.replaced += 1;
+        if let Some((_, true)) = self.cache.remove(victim.lpn) {
+            self.selective.node_evicted();
+        }
+        Ok(at)
+    }
+
+    /// Writes all dirty entries of a TP node, with the edits collected already, in one update; they stay cached, clean.
+    fn write_back<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        node: Vtpn,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let mut after = at;
+        let edits = &mut self.edits;
+        self.cache.each_dirty(node, |dirty| {
+            edits.push((table.place(dirty.lpn).1, dirty.ppn));
+            after = flash.join(after, dirty.done);
+        });
+        let stored = table.store(flash, node, &self.edits, cause, after);
+        self.edits.clear();
+        if stored.is_ok() {
+            self.cache.cleaned(node);
+        }
+        stored
+    }
+}
+
+impl Mapping for ClusteredTable {
+    const INFO: Info = Info {
+        name: "tpftl",
+        what: "two-level LRU mapping cache, adaptive prefetching, batched write-back",
+        paper: "Zhou et al.: An Efficient Page-level FTL to Optimize Address Translation, EuroSys 2015",
+        parameters: &[
+            Parameter {
+                name: "techniques",
+                default: "rsbc",
+                what: "r request-level and s selective prefetching, b batch-update and c clean-first replacement; \
+                       - for none",
+            },
+            Parameter {
+                name: "threshold",
+                default: "3",
+                what: "change in the number of TP nodes that turns selective prefetching on or off",
+            },
+        ],
+    };
+
+    fn new(table: &Table, config: &Config) -> Result<Self, ConfigError> {
+        let letters = config.parameter(&Self::INFO, "techniques");
+        let techniques = Techniques::parse(&letters).ok_or_else(|| {
+            ConfigError(format!(
+                "scheme tpftl: techniques = '{letters}'; letters of 'rsbc', or '-', are needed"
+            ))
+        })?;
+        let given = config.parameter(&Self::INFO, "threshold");
+        let threshold = given.parse::<i32>().ok().filter(|&t| (1..=1000).contains(&t)).ok_or_else(|| {
+            ConfigError(format!("scheme tpftl: threshold = '{given}'; a number from 1 to 1000 is needed"))
+        })?;
+        let bytes = table.cache_bytes("tpftl", config, 4 * (ENTRY_BYTES + NODE_BYTES))?;
+        Ok(ClusteredTable {
+            cache: TwoLevel::new(bytes, table.pages(), table.entries_per_page()),
+            techniques,
+            selective: Selective { counter: 0, threshold, active: false },
+            edits: Vec::with_capacity(table.entries_per_page() as usize),
+            clean_below: 0,
+        })
+    }
+
+    // Lookups
+
+    #[inline]
+    fn lookup<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        if let Some(hit) = self.cache.touch(lpn) {
+            flash.counters.cmt_hits += 1;
+            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
+        }
+        let (ppn, known) = self.load(flash, table, lpn, rest, at)?;
+        Ok((mapped(ppn), known))
+    }
+
+    // Updates
+
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        self.clean_below = 0;
+        if let Some(hit) = self.cache.write(lpn, entry(ppn), programmed) {
+            flash.counters.cmt_hits += 1;
+            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
+        }
+        let (old, known) = self.load(flash, table, lpn, rest, at)?;
+        self.cache.write(lpn, entry(ppn), programmed);
+        Ok((mapped(old), known))
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        if slots.len() as u32 > TRIM_BY_ENTRY {
+            return table.trim(flash, vtpn, slots, at, |lpn| {
+                self.cache.remove(lpn).map(|(dropped, with_node)| {
+                    if with_node {
+                        self.selective.node_evicted();
+                    }
+                    mapped(dropped.ppn)
+                })
+            });
+        }
+        let first = table.first_lpn(vtpn).0;
+        let mut done = at;
+        for slot in slots {
+            let (old, known) = self.update(flash, table, Lpn(first + slot), 1, None, at, at)?;
+            if let Some(old) = old {
+                flash.invalidate(old);
+            }
+            done = flash.join(done, known);
+        }
+        Ok(done)
+    }
+
+    // Collection
+
+    /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go with it.
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        self.clean_below = 0;
+        self.edits.clear();
+        let mut copied = Done::READY;
+        for moved in moves {
+            if self.cache.relocate(moved.lpn, moved.to.0, moved.done) {
+                flash.counters.gc_hits += 1;
+            } else {
+                self.edits.push((moved.slot, moved.to.0));
+                flash.counters.gc_misses += 1;
+                copied = flash.join(copied, moved.done);
+            }
+        }
+        if self.edits.is_empty() {
+            Ok(Done::READY)
+        } else if self.techniques.batch_update {
+            self.write_back(flash, table, vtpn, Cause::Collection, copied)
+        } else {
+            table.store(flash, vtpn, &self.edits, Cause::Collection, copied)
+        }
+    }
+
+    // Checkpoint and checks
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        while self.clean_below < table.pages() && self.cache.dirty_of(Vtpn(self.clean_below)) == 0 {
+            self.clean_below += 1;
+        }
+        if self.clean_below == table.pages() {
+            return Ok(None);
+        }
+        self.edits.clear();
+        self.write_back(flash, table, Vtpn(self.clean_below), Cause::Checkpoint, Done::READY).map(Some)
+    }
+
+    #[inline]
+    fn held(&self, _table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
+        self.cache.peek(lpn).map(|cached| mapped(cached.ppn))
+    }
+
+    fn memory(&self, _table: &Table) -> Memory {
+        let (entries, nodes) = self.cache.bytes();
+        Memory { parts: vec![("CMT entries", entries), ("CMT TP nodes", nodes)] }
+    }
+
+    fn check(&self, _table: &Table) -> Result<(), String> {
+        self.cache.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nand::timing::NoClock;
+    use nand::{Device, Geometry, SimNand, SimOptions};
+
+    /// Six translation pages of 128 entries on flash, and an empty cache over them. LPN l maps to PPN 10,000 + l.
+    fn setup() -> (Flash<SimNand<NoClock>>, Table, ClusteredTable) {
+        let geometry = Geometry {
+            channels: 1,
+            luns_per_channel: 2,
+            planes_per_lun: 1,
+            blocks_per_plane: 16,
+            pages_per_block: 16,
+            page_bytes: 512,
+            oob_bytes: 16,
+        };
+        let device = Device::tiny(geometry, 100);
+        let mut flash = Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()));
+        let mut table = Table::new(6 * 128, 512);
+        for vtpn in 0..6 {
+            let edits: Vec<_> = (0..128).map(|slot| (slot, 10_000 + vtpn * 128 + slot)).collect();
+            table.store(&mut flash, Vtpn(vtpn), &edits, Cause::Checkpoint, Done::READY).unwrap();
+        }
+        let config = Config::new(6 * 128, table.directory_bytes() + 4096);
+        let cached = ClusteredTable::new(&table, &config).unwrap();
+        flash.counters = Default::default();
+        (flash, table, cached)
+    }
+
+    fn lpn(vtpn: u32, slot: u32) -> Lpn {
+        Lpn(vtpn * 128 + slot)
+    }
+
+    #[test]
+    fn figure_4_selective_prefetching_takes_as_much_as_one_node_leaves() {
+        let (mut flash, mut table, mut cached) = setup();
+        cached.cache = TwoLevel::new(3 * ENTRY_BYTES + 2 * NODE_BYTES, 6, 128);
+        cached.cache.insert(lpn(3, 27), 0, Done::READY);
+        cached.cache.insert(lpn(1, 34), 0, Done::READY);
+        cached.cache.insert(lpn(1, 35), 0, Done::READY);
+        cached.selective = Selective { counter: 0, threshold: 3, active: true };
+
+        let (ppn, _) = cached.lookup(&mut flash, &mut table, lpn(1, 36), 1, Done::READY).unwrap();
+
+        assert_eq!(ppn, Some(Ppn(10_000 + 128 + 36)));
+        assert!(
+            !cached.cache.contains(lpn(3, 27)),
+            "the entry of TP node 3 is evicted, and the node with it"
+        );
+        assert!(cached.cache.contains(lpn(1, 36)) && cached.cache.contains(lpn(1, 37)));
+        assert!(
+            !cached.cache.contains(lpn(1, 38)),
+            "two predecessors ask for two, but there is room for one"
+        );
+        assert_eq!(cached.selective.counter, -1);
+        assert_eq!(flash.counters.prefetched, 1);
+        assert_eq!(flash.counters.reads_by(Cause::Translation), 1);
+    }
+
+    #[test]
+    fn figure_5_clean_entries_leave_first_and_dirty_ones_are_written_together() {
+        let bytes = 6 * ENTRY_BYTES + 2 * NODE_BYTES;
+        let (mut flash, mut table, mut cached) = setup();
+        cached.cache = TwoLevel::new(bytes, 6, 128);
+        for slot in [55, 79, 35, 56, 36] {
+            cached.cache.insert(lpn(5, slot), 0, Done::READY);
+        }
+        for (slot, ppn) in [(55, 77), (56, 78), (36, 79)] {
+            cached.cache.write(lpn(5, slot), ppn, Done::READY);
+        }
+        cached.cache.insert(lpn(0, 99), 0, Done::READY);
+
+        cached.lookup(&mut flash, &mut table, lpn(0, 100), 3, Done::READY).unwrap();
+
+        for slot in [100, 101, 102] {
+            assert!(cached.cache.contains(lpn(0, slot)));
+        }
+        for slot in [79, 35, 55] {
+            assert!(!cached.cache.contains(lpn(5, slot)), "5:{slot} is a victim");
+        }
+        assert_eq!(
+            (cached.cache.len_of(Vtpn(5)), cached.cache.dirty_of(Vtpn(5))),
+            (2, 0),
+            "56 and 36 stay, clean"
+        );
+        assert_eq!((flash.counters.replaced, flash.counters.replaced_dirty), (3, 1));
+        assert_eq!(flash.counters.programs_by(Cause::Translation), 1, "one update for three dirty entries");
+        let mut content = Vec::new();
+        table.inspect(&flash, Vtpn(5), &mut content);
+        for (slot, ppn) in [(55, 77), (56, 78), (36, 79)] {
+            assert_eq!(entry_in(&content, slot), ppn);
+        }
+    }
+
+    #[test]
+    fn request_level_prefetching_stops_at_the_translation_page() {
+        let (mut flash, mut table, mut cached) = setup();
+        cached.lookup(&mut flash, &mut table, lpn(2, 120), 20, Done::READY).unwrap();
+        assert_eq!(cached.cache.len(), 8, "120 to 127, and no second translation page");
+        assert_eq!(flash.counters.reads_by(Cause::Translation), 1);
+        cached.lookup(&mut flash, &mut table, lpn(2, 121), 19, Done::READY).unwrap();
+        assert_eq!((flash.counters.cmt_hits, flash.counters.reads_by(Cause::Translation)), (1, 1));
+    }
+
+    #[test]
+    fn without_techniques_entries_come_and_go_one_by_one() {
+        let bytes = 2 * ENTRY_BYTES + NODE_BYTES;
+        let (mut flash, mut table, mut cached) = setup();
+        cached.cache = TwoLevel::new(bytes, 6, 128);
+        cached.techniques = Techniques::parse("-").unwrap();
+        let mut write = |cached: &mut ClusteredTable, slot| {
+            let ppn = Some(Ppn(slot));
+            cached.update(&mut flash, &mut table, lpn(4, slot), 9, ppn, Done::READY, Done::READY).unwrap();
+        };
+        write(&mut cached, 1);
+        write(&mut cached, 2);
+        write(&mut cached, 3);
+        assert!(!cached.cache.contains(lpn(4, 1)));
+        assert_eq!(cached.cache.dirty_of(Vtpn(4)), 2, "2 stays dirty when 1 is written back alone");
+        assert_eq!((flash.counters.prefetched, flash.counters.programs_by(Cause::Translation)), (0, 1));
+    }
+
+    #[test]
+    fn selective_prefetching_follows_the_number_of_nodes() {
+        let mut selective = Selective { counter: 0, threshold: 3, active: false };
+        selective.node_evicted();
+        selective.node_evicted();
+        assert!(!selective.active);
+        selective.node_loaded();
+        selective.node_evicted();
+        selective.node_evicted();
+        assert!(selective.active && selective.counter == 0);
+        (0..3).for_each(|_| selective.node_loaded());
+        assert!(!selective.active);
+    }
+
+    #[test]
+    fn techniques_are_letters() {
+        assert!(Techniques::parse("rsbc").is_some_and(|t| t.request_prefetch && t.clean_first));
+        assert!(Techniques::parse("-").is_some_and(|t| !t.batch_update && !t.selective_prefetch));
+        assert!(Techniques::parse("rx").is_none());
+    }
+}

@@ -1,0 +1,540 @@
+//! Superblocks: which are free, where each stream writes next, which pages are valid, and which superblock to collect.
+//!
+//! A superblock passes through free -> open (one stream writes it) -> closed -> collecting -> free. Closed superblocks
+//! stand in buckets by their valid pages, so that the greedy victim is found, and a page invalidated, in constant time.
+
+use nand::{Geometry, Nand, PageKind, Pbn, Ppn};
+use std::collections::VecDeque;
+
+/// Where pages of one sort are written, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream(pub usize);
+
+impl Stream {
+    /// What the host writes.
+    pub const HOST: Stream = Stream(0);
+    /// What collection moves.
+    pub const COLLECTION: Stream = Stream(1);
+    /// Translation pages.
+    pub const TRANSLATION: Stream = Stream(2);
+    /// Checkpoints and the trim journal.
+    pub const METADATA: Stream = Stream(3);
+    /// Streams of a page-level FTL.
+    pub const COUNT: usize = 4;
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Where a superblock is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Erased.
+    Free,
+    /// A stream writes it.
+    Open,
+    /// Full, or abandoned by its stream.
+    Closed,
+    /// Being emptied.
+    Collecting,
+    /// Every block of it is bad.
+    Dead,
+}
+
+#[derive(Clone, Debug)]
+struct Superblock {
+    state: State,
+    kind: PageKind,
+    valid: u32,
+    /// Pages in blocks that are not bad.
+    capacity: u32,
+    epoch: u32,
+    prev: u32,
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frontier {
+    superblock: u32,
+    cursor: u32,
+    end: u32,
+    /// Some pages ahead cannot be used (bad blocks, or blocks written further than others before a power cut).
+    ragged: bool,
+}
+
+const SHUT: Frontier = Frontier { superblock: NONE, cursor: 0, end: 0, ragged: false };
+
+/// The state of every superblock and page, in the controller's memory.
+#[derive(Clone, Debug)]
+pub struct Space {
+    geometry: Geometry,
+    /// One bit a page, indexed by PPN.
+    valid: Vec<u64>,
+    superblocks: Vec<Superblock>,
+    free: VecDeque<u32>,
+    frontiers: Vec<Frontier>,
+    /// Head and tail of the list of closed superblocks with as many valid or bad pages as the index says.
+    buckets: Vec<(u32, u32)>,
+    /// No bucket below this one is occupied.
+    lowest: usize,
+    epoch: u32,
+    /// Blocks in which a program failed: not written again, and retired when their superblock is collected.
+    suspect: Vec<bool>,
+    valid_pages: [u64; 3],
+}
+
+impl Space {
+    /// Every superblock free, as on a fresh array.
+    pub fn new<N: Nand>(nand: &N) -> Space {
+        let geometry = nand.geometry().clone();
+        let count = geometry.superblocks();
+        let mut space = Space {
+            valid: vec![0; (geometry.pages() as usize).div_ceil(64)],
+            superblocks: Vec::with_capacity(count as usize),
+            free: VecDeque::with_capacity(count as usize),
+            frontiers: vec![SHUT; Stream::COUNT],
+            buckets: vec![(NONE, NONE); geometry.superblock_pages() as usize + 1],
+            lowest: 0,
+            epoch: 0,
+            suspect: vec![false; geometry.blocks() as usize],
+            valid_pages: [0; 3],
+            geometry,
+        };
+        for superblock in 0..count {
+            let capacity = space.capacity(nand, superblock);
+            let state = if capacity == 0 { State::Dead } else { State::Free };
+            let fresh = Superblock {
+                state,
+                kind: PageKind::Data,
+                valid: 0,
+                capacity,
+                epoch: 0,
+                prev: NONE,
+                next: NONE,
+            };
+            space.superblocks.push(fresh);
+            if state == State::Free {
+                space.free.push_back(superblock);
+            }
+        }
+        space
+    }
+
+    /// Superblocks that can be opened.
+    #[inline]
+    pub fn free_superblocks(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// Pages that can hold anything, bad blocks left out.
+    pub fn usable_pages(&self) -> u64 {
+        self.superblocks.iter().map(|s| u64::from(s.capacity)).sum()
+    }
+
+    /// Valid pages of a kind.
+    pub fn valid_pages(&self, kind: PageKind) -> u64 {
+        self.valid_pages[kind as usize]
+    }
+
+    /// Whether a page is valid.
+    #[inline]
+    pub fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid[ppn.0 as usize / 64] >> (ppn.0 % 64) & 1 == 1
+    }
+
+    /// Valid pages in a superblock.
+    pub fn valid_in(&self, superblock: u32) -> u32 {
+        self.superblocks[superblock as usize].valid
+    }
+
+    /// Pages of a superblock in blocks that are not bad.
+    pub fn capacity_of(&self, superblock: u32) -> u32 {
+        self.superblocks[superblock as usize].capacity
+    }
+
+    /// The state of a superblock.
+    pub fn state(&self, superblock: u32) -> State {
+        self.superblocks[superblock as usize].state
+    }
+
+    /// What a superblock that is not free holds.
+    pub fn kind(&self, superblock: u32) -> PageKind {
+        self.superblocks[superblock as usize].kind
+    }
+
+    /// The number of a superblock's opening.
+    pub fn epoch_of(&self, superblock: u32) -> u32 {
+        self.superblocks[superblock as usize].epoch
+    }
+
+    /// The number of the latest opening of any superblock.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The superblock that a stream writes, and its next page, if one is open.
+    pub fn frontier(&self, stream: Stream) -> Option<(u32, Ppn)> {
+        let frontier = self.frontiers[stream.0];
+        (frontier.superblock != NONE).then_some((frontier.superblock, Ppn(frontier.cursor)))
+    }
+
+    /// Pages a stream can still write before it opens a superblock.
+    pub fn left(&self, stream: Stream) -> u32 {
+        self.frontiers[stream.0].end - self.frontiers[stream.0].cursor
+    }
+
+    /// The first and one past the last page of a superblock.
+    pub fn pages_of(&self, superblock: u32) -> (Ppn, Ppn) {
+        let pages = self.geometry.superblock_pages();
+        (Ppn(superblock * pages), Ppn((superblock + 1) * pages))
+    }
+
+    /// The next page of a stream, opening a superblock if it has none. The page must be programmed at once: NAND takes
+    /// the pages of a block in order.
+    ///
+    /// Panics when no superblock is free: whoever writes has to keep the collection reserve.
+    #[inline]
+    pub(crate) fn allocate<N: Nand>(&mut self, nand: &N, stream: Stream, kind: PageKind) -> (Ppn, u32) {
+        loop {
+            let frontier = &mut self.frontiers[stream.0];
+            if frontier.cursor == frontier.end {
+                self.close(stream);
+                self.open(nand, stream, kind);
+                continue;
+            }
+            let ppn = Ppn(frontier.cursor);
+            frontier.cursor += 1;
+            let (superblock, ragged) = (frontier.superblock, frontier.ragged);
+            if ragged && !self.is_next(nand, ppn) {
+                continue;
+            }
+            return (ppn, self.superblocks[superblock as usize].epoch);
+        }
+    }
+
+    fn is_next<N: Nand>(&self, nand: &N, ppn: Ppn) -> bool {
+        let (block, page) = self.geometry.block_of(ppn);
+        !nand.is_bad(block) && !self.suspect[block.0 as usize] && nand.written(block) == page
+    }
+
+    fn open<N: Nand>(&mut self, nand: &N, stream: Stream, kind: PageKind) {
+        let Some(superblock) = self.free.pop_front() else {
+            panic!(
+                "stream {} needs a superblock and none is free: the collection reserve was not kept",
+                stream.0
+            );
+        };
+        self.epoch += 1;
+        let (first, end) = self.pages_of(superblock);
+        let it = &mut self.superblocks[superblock as usize];
+        it.state = State::Open;
+        it.kind = kind;
+        it.epoch = self.epoch;
+        let ragged = it.capacity < end.0 - first.0;
+        debug_assert!((0..self.geometry.units()).all(|unit| {
+            let block = Pbn(superblock * self.geometry.units() + unit);
+            nand.is_bad(block) || nand.written(block) == 0
+        }));
+        self.frontiers[stream.0] = Frontier { superblock, cursor: first.0, end: end.0, ragged };
+    }
+
+    /// Whether a page at or after the stream's next one is spent. A power cut can leave that, as dies do not keep step.
+    pub(crate) fn is_overtaken<N: Nand>(&self, nand: &N, stream: Stream) -> bool {
+        let Some((superblock, next)) = self.frontier(stream) else { return false };
+        let units = self.geometry.units();
+        (0..units).map(|unit| Pbn(superblock * units + unit)).any(|block| {
+            let written = nand.written(block);
+            !nand.is_bad(block) && written > 0 && self.geometry.page_in(block, written - 1) >= next
+        })
+    }
+
+    /// Ends a stream's superblock, full or not: from now on it can be collected.
+    pub(crate) fn close(&mut self, stream: Stream) {
+        let superblock = self.frontiers[stream.0].superblock;
+        if superblock != NONE {
+            self.superblocks[superblock as usize].state = State::Closed;
+            if self.is_listed(superblock) {
+                self.link(superblock);
+            }
+            self.frontiers[stream.0] = SHUT;
+        }
+    }
+
+    /// Records that a page was programmed and is the current version of what it holds.
+    #[inline]
+    pub(crate) fn validate(&mut self, ppn: Ppn) {
+        let word = &mut self.valid[ppn.0 as usize / 64];
+        debug_assert!(*word >> (ppn.0 % 64) & 1 == 0);
+        *word |= 1 << (ppn.0 % 64);
+        let superblock = self.geometry.superblock_of(ppn);
+        let it = &mut self.superblocks[superblock as usize];
+        debug_assert!(it.state == State::Open);
+        it.valid += 1;
+        self.valid_pages[it.kind as usize] += 1;
+    }
+
+    /// Records that a page is not needed any more.
+    #[inline]
+    pub(crate) fn invalidate(&mut self, ppn: Ppn) {
+        let word = &mut self.valid[ppn.0 as usize / 64];
+        assert!(*word >> (ppn.0 % 64) & 1 == 1, "page {} invalidated twice", ppn.0);
+        *word &= !(1 << (ppn.0 % 64));
+        let superblock = self.geometry.superblock_of(ppn);
+        let listed = self.is_listed(superblock);
+        if listed {
+            self.unlink(superblock);
+        }
+        let it = &mut self.superblocks[superblock as usize];
+        it.valid -= 1;
+        self.valid_pages[it.kind as usize] -= 1;
+        if listed {
+            self.link(superblock);
+        }
+    }
+
+    /// The first valid page at or after `from` and before `end`.
+    pub(crate) fn next_valid(&self, from: Ppn, end: Ppn) -> Option<Ppn> {
+        let mut at = from.0;
+        while at < end.0 {
+            let word = self.valid[at as usize / 64] >> (at % 64);
+            if word != 0 {
+                let found = at + word.trailing_zeros();
+                return (found < end.0).then_some(Ppn(found));
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// Marks the block of a failed program: it is written no further, and retired when collected.
+    pub(crate) fn suspect(&mut self, ppn: Ppn) {
+        let (block, _) = self.geometry.block_of(ppn);
+        self.suspect[block.0 as usize] = true;
+        let superblock = self.geometry.superblock_of(ppn);
+        for frontier in &mut self.frontiers {
+            frontier.ragged |= frontier.superblock == superblock;
+        }
+    }
+
+    /// Whether a program failed in a block.
+    pub(crate) fn is_suspect(&self, block: Pbn) -> bool {
+        self.suspect[block.0 as usize]
+    }
+
+    /// The closed superblock whose collection gains the most pages (without bad blocks: the one with the fewest valid
+    /// pages), the one closed first among equals; `None` when none gains anything.
+    pub(crate) fn fewest_valid(&mut self) -> Option<u32> {
+        while self.lowest < self.buckets.len() {
+            let (head, _) = self.buckets[self.lowest];
+            if head != NONE {
+                return (self.lowest < self.buckets.len() - 1).then_some(head);
+            }
+            self.lowest += 1;
+        }
+        None
+    }
+
+    /// The closed superblock that can be emptied without moving user data and has the fewest valid pages: translation
+    /// pages only, or nothing valid. Looks at all. For recovery, before data may move.
+    pub(crate) fn fewest_valid_without_data(&self) -> Option<u32> {
+        (0..)
+            .zip(&self.superblocks)
+            .filter(|(superblock, it)| {
+                self.is_listed(*superblock)
+                    && it.valid < it.capacity
+                    && (it.kind == PageKind::Translation || it.valid == 0)
+            })
+            .min_by_key(|(_, it)| it.valid)
+            .map(|(superblock, _)| superblock)
+    }
+
+    /// The closed superblock with the greatest (1 - u) / 2u x age; `None` when collecting gains nothing. Looks at all.
+    pub(crate) fn best_benefit(&self) -> Option<u32> {
+        let mut best: Option<(u32, u64, u64)> = None;
+        for (superblock, it) in (0..).zip(&self.superblocks) {
+            if it.state != State::Closed || it.valid >= it.capacity {
+                continue;
+            }
+            let age = u64::from(self.epoch - it.epoch) + 1;
+            let benefit = u64::from(it.capacity - it.valid) * age;
+            let cost = 2 * u64::from(it.valid);
+            let better = |&(_, b, c): &(u32, u64, u64)| {
+                u128::from(benefit) * u128::from(c) > u128::from(b) * u128::from(cost)
+            };
+            if cost == 0 {
+                return Some(superblock);
+            }
+            if best.as_ref().is_none_or(better) {
+                best = Some((superblock, benefit, cost));
+            }
+        }
+        best.map(|(superblock, ..)| superblock)
+    }
+
+    /// Takes a closed superblock out of the buckets to empty it.
+    pub(crate) fn collect(&mut self, superblock: u32) {
+        assert!(self.state(superblock) == State::Closed);
+        if self.is_listed(superblock) {
+            self.unlink(superblock);
+        }
+        self.superblocks[superblock as usize].state = State::Collecting;
+    }
+
+    /// Returns an emptied and erased superblock to the free ones, or buries it when all its blocks are bad.
+    pub(crate) fn release<N: Nand>(&mut self, nand: &N, superblock: u32) {
+        let capacity = self.capacity(nand, superblock);
+        let it = &mut self.superblocks[superblock as usize];
+        assert!(
+            it.state == State::Collecting && it.valid == 0,
+            "superblock {superblock} erased with valid pages"
+        );
+        it.capacity = capacity;
+        it.state = if capacity == 0 { State::Dead } else { State::Free };
+        if capacity > 0 {
+            self.free.push_back(superblock);
+        }
+        for unit in 0..self.geometry.units() {
+            self.suspect[(superblock * self.geometry.units() + unit) as usize] = false;
+        }
+    }
+
+    fn capacity<N: Nand>(&self, nand: &N, superblock: u32) -> u32 {
+        let units = self.geometry.units();
+        let good = (0..units).filter(|unit| !nand.is_bad(Pbn(superblock * units + unit))).count() as u32;
+        good * self.geometry.pages_per_block
+    }
+
+    /// Closed superblocks stand in the buckets, except metadata: its owner knows when it is obsolete.
+    #[inline]
+    fn is_listed(&self, superblock: u32) -> bool {
+        let it = &self.superblocks[superblock as usize];
+        it.state == State::Closed && it.kind != PageKind::Metadata
+    }
+
+    /// The pages that emptying a closed superblock does not gain: valid ones, and those in bad blocks.
+    #[inline]
+    fn bucket_of(&self, superblock: u32) -> usize {
+        let it = &self.superblocks[superblock as usize];
+        self.buckets.len() - 1 - it.capacity.saturating_sub(it.valid) as usize
+    }
+
+    fn link(&mut self, superblock: u32) {
+        let bucket = self.bucket_of(superblock);
+        let (head, tail) = self.buckets[bucket];
+        let it = &mut self.superblocks[superblock as usize];
+        (it.prev, it.next) = (tail, NONE);
+        if tail == NONE {
+            self.buckets[bucket] = (superblock, superblock);
+        } else {
+            self.superblocks[tail as usize].next = superblock;
+            self.buckets[bucket] = (head, superblock);
+        }
+        self.lowest = self.lowest.min(bucket);
+    }
+
+    fn unlink(&mut self, superblock: u32) {
+        let Superblock { prev, next, .. } = self.superblocks[superblock as usize];
+        let bucket = self.bucket_of(superblock);
+        let bucket = &mut self.buckets[bucket];
+        if prev == NONE {
+            bucket.0 = next;
+        }
+        if next == NONE {
+            bucket.1 = prev;
+        }
+        if prev != NONE {
+            self.superblocks[prev as usize].next = next;
+        }
+        if next != NONE {
+            self.superblocks[next as usize].prev = prev;
+        }
+    }
+}
+
+/// What recovery found a superblock to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) superblock: u32,
+    pub(crate) kind: PageKind,
+    pub(crate) epoch: u32,
+    /// The first page from which on no page is programmed in blocks that are not bad, if before the end.
+    pub(crate) tail: Option<Ppn>,
+}
+
+impl Space {
+    /// Takes over a superblock that is not free, at recovery: as closed, or as the frontier of `stream`.
+    pub(crate) fn adopt(&mut self, found: Found, stream: Option<Stream>) {
+        let (_, end) = self.pages_of(found.superblock);
+        self.free.retain(|&free| free != found.superblock);
+        self.epoch = self.epoch.max(found.epoch);
+        let it = &mut self.superblocks[found.superblock as usize];
+        it.kind = found.kind;
+        it.epoch = found.epoch;
+        it.state = State::Open;
+        match (stream, found.tail) {
+            (Some(stream), Some(tail)) => {
+                assert!(self.frontiers[stream.0].superblock == NONE);
+                self.frontiers[stream.0] =
+                    Frontier { superblock: found.superblock, cursor: tail.0, end: end.0, ragged: true };
+            }
+            _ => {
+                it.state = State::Closed;
+                if self.is_listed(found.superblock) {
+                    self.link(found.superblock);
+                }
+            }
+        }
+    }
+
+    /// Marks a programmed page valid at recovery, in whatever superblock it lies.
+    pub(crate) fn validate_found(&mut self, ppn: Ppn) {
+        assert!(!self.is_valid(ppn), "two logical pages map to physical page {}", ppn.0);
+        let superblock = self.geometry.superblock_of(ppn);
+        let listed = self.is_listed(superblock);
+        if listed {
+            self.unlink(superblock);
+        }
+        self.valid[ppn.0 as usize / 64] |= 1 << (ppn.0 % 64);
+        let it = &mut self.superblocks[superblock as usize];
+        it.valid += 1;
+        self.valid_pages[it.kind as usize] += 1;
+        if listed {
+            self.link(superblock);
+        }
+    }
+
+    /// The free superblocks, for recovery to look through.
+    pub(crate) fn free(&self) -> impl Iterator<Item = u32> + '_ {
+        self.free.iter().copied()
+    }
+
+    /// Checks the counts against the bits; one sentence for the first breach.
+    pub fn check(&self) -> Result<(), String> {
+        let mut by_kind = [0u64; 3];
+        for (superblock, it) in (0..).zip(&self.superblocks) {
+            let (first, end) = self.pages_of(superblock);
+            let mut count = 0;
+            let mut at = first;
+            while let Some(ppn) = self.next_valid(at, end) {
+                count += 1;
+                at = Ppn(ppn.0 + 1);
+            }
+            if count != it.valid {
+                return Err(format!(
+                    "superblock {superblock} counts {} valid pages but has {count}",
+                    it.valid
+                ));
+            }
+            if count > 0 && matches!(it.state, State::Free | State::Dead) {
+                return Err(format!("superblock {superblock} is {:?} but has {count} valid pages", it.state));
+            }
+            by_kind[it.kind as usize] += u64::from(count);
+        }
+        if by_kind != self.valid_pages {
+            return Err(format!(
+                "valid pages by kind are {by_kind:?} but {:?} are counted",
+                self.valid_pages
+            ));
+        }
+        Ok(())
+    }
+}

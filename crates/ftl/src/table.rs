@@ -1,0 +1,307 @@
+//! The mapping table as it lies on flash: translation pages, and the global translation directory (GTD) that finds them.
+//!
+//! A translation page holds the PPNs of consecutive LPNs, 4 bytes each, little-endian, [`UNMAPPED`] for none. The
+//! directory (in memory, 4 bytes a translation page) holds the PPN of each translation page, or that it was never
+//! written, in which case all its LPNs are unmapped and no flash read is needed to know.
+
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::scheme::{Config, ConfigError};
+use crate::space::Stream;
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
+use std::ops::Range;
+
+/// The entry of an LPN that is mapped nowhere.
+pub const UNMAPPED: u32 = u32::MAX;
+
+/// An entry as an option.
+#[inline]
+pub fn mapped(entry: u32) -> Option<Ppn> {
+    (entry != UNMAPPED).then_some(Ppn(entry))
+}
+
+/// An option as an entry.
+#[inline]
+pub fn entry(ppn: Option<Ppn>) -> u32 {
+    ppn.map_or(UNMAPPED, |ppn| ppn.0)
+}
+
+/// The entry at `slot` of a translation page's content.
+#[inline]
+pub fn entry_in(content: &[u8], slot: u32) -> u32 {
+    let at = slot as usize * 4;
+    u32::from_le_bytes([content[at], content[at + 1], content[at + 2], content[at + 3]])
+}
+
+/// Directory and translation pages.
+#[derive(Clone, Debug)]
+pub struct Table {
+    directory: Vec<u32>,
+    entries_shift: u32,
+    exported_pages: u32,
+    /// A translation page without mappings, to make the first version of one from.
+    blank: Vec<u8>,
+}
+
+impl Table {
+    /// A table for `exported_pages` LPNs in which nothing is mapped.
+    pub fn new(exported_pages: u32, page_bytes: u32) -> Table {
+        let entries_shift = (page_bytes / 4).trailing_zeros();
+        let pages = exported_pages.div_ceil(1 << entries_shift) as usize;
+        Table {
+            directory: vec![UNMAPPED; pages],
+            entries_shift,
+            exported_pages,
+            blank: vec![0xff; page_bytes as usize],
+        }
+    }
+
+    /// Mappings in a translation page.
+    pub fn entries_per_page(&self) -> u32 {
+        1 << self.entries_shift
+    }
+
+    /// Translation pages of the table.
+    pub fn pages(&self) -> u32 {
+        self.directory.len() as u32
+    }
+
+    /// LPNs of the table.
+    pub fn exported_pages(&self) -> u32 {
+        self.exported_pages
+    }
+
+    /// Bytes of the directory: 4 a translation page.
+    pub fn directory_bytes(&self) -> u64 {
+        4 * self.directory.len() as u64
+    }
+
+    /// Bytes of the budget that are left for a cache beside the directory; at least `least`, else an error.
+    pub fn cache_bytes(&self, scheme: &str, config: &Config, least: u64) -> Result<u64, ConfigError> {
+        let left = config.cache_bytes.saturating_sub(self.directory_bytes());
+        if left < least {
+            return Err(ConfigError(format!(
+                "scheme {scheme}: a cache of {} bytes is too small: the directory takes {} and at least {least} more \
+                 are needed",
+                config.cache_bytes,
+                self.directory_bytes()
+            )));
+        }
+        Ok(left)
+    }
+
+    /// The translation page of an LPN and the entry's place in it.
+    #[inline]
+    pub fn place(&self, lpn: Lpn) -> (Vtpn, u32) {
+        (Vtpn(lpn.0 >> self.entries_shift), lpn.0 & ((1 << self.entries_shift) - 1))
+    }
+
+    /// The first LPN of a translation page.
+    #[inline]
+    pub fn first_lpn(&self, vtpn: Vtpn) -> Lpn {
+        Lpn(vtpn.0 << self.entries_shift)
+    }
+
+    /// LPNs in a translation page; the last one may be cut short by the device's end.
+    pub fn lpns_in(&self, vtpn: Vtpn) -> u32 {
+        self.entries_per_page().min(self.exported_pages - self.first_lpn(vtpn).0)
+    }
+
+    /// Where a translation page lies.
+    #[inline]
+    pub fn page(&self, vtpn: Vtpn) -> Option<Ppn> {
+        mapped(self.directory[vtpn.0 as usize])
+    }
+
+    /// Sets where a translation page lies, at recovery and when collection moved it.
+    pub(crate) fn set_page(&mut self, vtpn: Vtpn, ppn: Option<Ppn>) {
+        self.directory[vtpn.0 as usize] = entry(ppn);
+    }
+
+    /// Reads a translation page into the controller's buffer ([`Flash::buffer`]). `None`: it was never written, all
+    /// its LPNs are unmapped, and nothing was read.
+    #[inline]
+    pub fn load<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        vtpn: Vtpn,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        match self.page(vtpn) {
+            Some(ppn) => flash.read_metadata(ppn, PageKind::Translation, cause, at).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Changes entries `(slot, entry)` of a translation page: one read and one program (no read when it was never
+    /// written).
+    ///
+    /// `at` must cover the programs of the data pages that the edits point to: else a cut could leave a mapping to a
+    /// page that was never programmed.
+    pub fn store<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        vtpn: Vtpn,
+        edits: &[(u32, u32)],
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        match self.load(flash, vtpn, cause, at)? {
+            Some(read) => self.store_loaded(flash, vtpn, edits, cause, read),
+            None => self.store_first(flash, vtpn, edits, cause, at),
+        }
+    }
+
+    /// As [`Table::store`], for a translation page that was loaded just now: one program.
+    pub fn store_loaded<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        vtpn: Vtpn,
+        edits: &[(u32, u32)],
+        cause: Cause,
+        read: Done,
+    ) -> Result<Done, Fault> {
+        let Some(old) = self.page(vtpn) else {
+            return self.store_first(flash, vtpn, edits, cause, read);
+        };
+        let content = Content::version(flash.next_metadata_version());
+        let from = Source::Patch(old, edits);
+        let (ppn, done) =
+            flash.program(Stream::TRANSLATION, PageKind::Translation, vtpn.0, content, from, cause, read)?;
+        flash.invalidate(old);
+        self.directory[vtpn.0 as usize] = ppn.0;
+        Ok(done)
+    }
+
+    fn store_first<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        vtpn: Vtpn,
+        edits: &[(u32, u32)],
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        for &(slot, entry) in edits {
+            let at = slot as usize * 4;
+            self.blank[at..at + 4].copy_from_slice(&entry.to_le_bytes());
+        }
+        let content = Content::version(flash.next_metadata_version());
+        let from = Source::Metadata(&self.blank);
+        let programmed =
+            flash.program(Stream::TRANSLATION, PageKind::Translation, vtpn.0, content, from, cause, at);
+        for &(slot, _) in edits {
+            let at = slot as usize * 4;
+            self.blank[at..at + 4].copy_from_slice(&UNMAPPED.to_le_bytes());
+        }
+        let (ppn, done) = programmed?;
+        self.directory[vtpn.0 as usize] = ppn.0;
+        Ok(done)
+    }
+
+    /// Replaces a whole translation page by `content` without reading the old one: one program.
+    pub fn replace<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        vtpn: Vtpn,
+        content: &[u8],
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let version = Content::version(flash.next_metadata_version());
+        let from = Source::Metadata(content);
+        let (ppn, done) =
+            flash.program(Stream::TRANSLATION, PageKind::Translation, vtpn.0, version, from, cause, at)?;
+        if let Some(old) = self.page(vtpn) {
+            flash.invalidate(old);
+        }
+        self.directory[vtpn.0 as usize] = ppn.0;
+        Ok(done)
+    }
+
+    /// Forgets a translation page in which nothing is mapped any more. Takes no flash operation.
+    pub fn forget<N: Nand>(&mut self, flash: &mut Flash<N>, vtpn: Vtpn) {
+        if let Some(old) = self.page(vtpn) {
+            flash.invalidate(old);
+            self.directory[vtpn.0 as usize] = UNMAPPED;
+        }
+    }
+
+    /// Unmaps the LPNs at `slots` of a translation page, and invalidates their pages: one read and at most one program,
+    /// however many they are. `forget` drops an LPN from the cache and returns what the cache held.
+    pub fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+        mut forget: impl FnMut(Lpn) -> Option<Option<Ppn>>,
+    ) -> Result<Done, Fault> {
+        let loaded = self.load(flash, vtpn, Cause::Translation, at)?;
+        let first = self.first_lpn(vtpn).0;
+        let mut edits = Vec::with_capacity(slots.len());
+        let mut others = false;
+        for slot in 0..self.lpns_in(vtpn) {
+            let on_flash = loaded.map_or(UNMAPPED, |_| entry_in(flash.buffer(), slot));
+            if !slots.contains(&slot) {
+                others |= on_flash != UNMAPPED;
+                continue;
+            }
+            if let Some(old) = forget(Lpn(first + slot)).unwrap_or(mapped(on_flash)) {
+                flash.invalidate(old);
+            }
+            if on_flash != UNMAPPED {
+                edits.push((slot, UNMAPPED));
+            }
+        }
+        match loaded {
+            Some(read) if others && !edits.is_empty() => {
+                self.store_loaded(flash, vtpn, &edits, Cause::Translation, read)
+            }
+            Some(read) => {
+                if !others {
+                    self.forget(flash, vtpn);
+                }
+                Ok(read)
+            }
+            None => Ok(at),
+        }
+    }
+
+    /// Moves a translation page out of a superblock that is collected.
+    pub(crate) fn relocate<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        from: Ppn,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let (oob, read) = flash.read_to_move(from, Cause::Collection, at)?;
+        let vtpn = Vtpn(oob.id);
+        assert!(
+            oob.kind == PageKind::Translation && self.page(vtpn) == Some(from),
+            "PPN {} is valid as a translation page but the directory does not lead there",
+            from.0
+        );
+        let (to, done) = flash.program(
+            Stream::TRANSLATION,
+            PageKind::Translation,
+            vtpn.0,
+            Content::of(oob),
+            Source::Page(from),
+            Cause::Collection,
+            read,
+        )?;
+        flash.invalidate(from);
+        self.directory[vtpn.0 as usize] = to.0;
+        Ok(done)
+    }
+
+    /// Reads a translation page free of charge: for invariants and the checker alone.
+    pub fn inspect<N: Nand>(&self, flash: &Flash<N>, vtpn: Vtpn, content: &mut Vec<u8>) {
+        let found = self.page(vtpn).and_then(|ppn| flash.nand().inspect(ppn, content));
+        if found.is_none() {
+            content.clear();
+            content.resize(self.blank.len(), 0xff);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Addresses as newtypes, and the geometry that relates them.
+//!
+//! Physical page numbers (PPN) run in *superblock-striped* order: consecutive PPNs lie on consecutive
+//! parallel units (channel first, then lun, then plane), then on the next page, then in the next superblock.
+//! A superblock is the set of blocks that carry the same number in every unit.
+
+/// Logical page number: what the host addresses, in units of one flash page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lpn(pub u32);
+
+/// Physical page number in superblock-striped order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ppn(pub u32);
+
+/// Physical block number: `superblock * units + unit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pbn(pub u32);
+
+/// Virtual translation page number: the index of a translation page in the mapping table (GTD index).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Vtpn(pub u32);
+
+/// A physical page spelled out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageAddress {
+    /// Channel, `0..channels`.
+    pub channel: u32,
+    /// Lun (die) on its channel, `0..luns_per_channel`.
+    pub lun: u32,
+    /// Plane in its lun, `0..planes_per_lun`.
+    pub plane: u32,
+    /// Block in its plane, `0..blocks_per_plane`; also the superblock's number.
+    pub block: u32,
+    /// Page in its block, `0..pages_per_block`.
+    pub page: u32,
+}
+
+/// The shape of a NAND array. All counts are at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Channels (buses).
+    pub channels: u32,
+    /// Luns (dies) on each channel.
+    pub luns_per_channel: u32,
+    /// Planes in each lun.
+    pub planes_per_lun: u32,
+    /// Blocks in each plane; also the number of superblocks.
+    pub blocks_per_plane: u32,
+    /// Pages in each block.
+    pub pages_per_block: u32,
+    /// User bytes in a page.
+    pub page_bytes: u32,
+    /// Out-of-band bytes beside each page.
+    pub oob_bytes: u32,
+}
+
+impl Geometry {
+    /// Dies in the device.
+    pub fn dies(&self) -> u32 {
+        self.channels * self.luns_per_channel
+    }
+
+    /// Parallel units (planes) in the device: the width of a superblock in blocks.
+    pub fn units(&self) -> u32 {
+        self.dies() * self.planes_per_lun
+    }
+
+    /// Superblocks in the device.
+    pub fn superblocks(&self) -> u32 {
+        self.blocks_per_plane
+    }
+
+    /// Blocks in the device.
+    pub fn blocks(&self) -> u32 {
+        self.units() * self.blocks_per_plane
+    }
+
+    /// Pages in a superblock, bad blocks included.
+    pub fn superblock_pages(&self) -> u32 {
+        self.units() * self.pages_per_block
+    }
+
+    /// Physical pages in the device; fits `u32` by [`Geometry::check`].
+    pub fn pages(&self) -> u32 {
+        self.superblock_pages() * self.blocks_per_plane
+    }
+
+    /// Raw capacity in bytes.
+    pub fn raw_bytes(&self) -> u64 {
+        u64::from(self.pages()) * u64::from(self.page_bytes)
+    }
+
+    /// Page `page` of block `block`.
+    #[inline]
+    pub fn page_in(&self, block: Pbn, page: u32) -> Ppn {
+        debug_assert!(page < self.pages_per_block);
+        let units = self.units();
+        let (superblock, unit) = (block.0 / units, block.0 % units);
+        Ppn((superblock * self.pages_per_block + page) * units + unit)
+    }
+
+    /// The block that holds `ppn` and the page's number in it.
+    #[inline]
+    pub fn block_of(&self, ppn: Ppn) -> (Pbn, u32) {
+        let units = self.units();
+        let (row, unit) = if units.is_power_of_two() {
+            (ppn.0 >> units.trailing_zeros(), ppn.0 & (units - 1))
+        } else {
+            (ppn.0 / units, ppn.0 % units)
+        };
+        let pages = self.pages_per_block;
+        let (superblock, page) = if pages.is_power_of_two() {
+            (row >> pages.trailing_zeros(), row & (pages - 1))
+        } else {
+            (row / pages, row % pages)
+        };
+        (Pbn(superblock * units + unit), page)
+    }
+
+    /// The superblock that holds `ppn`.
+    #[inline]
+    pub fn superblock_of(&self, ppn: Ppn) -> u32 {
+        ppn.0 / self.superblock_pages()
+    }
+
+    /// The parallel unit of a block, `0..units()`.
+    #[inline]
+    pub fn unit_of(&self, block: Pbn) -> u32 {
+        block.0 % self.units()
+    }
+
+    /// The die of a parallel unit, `0..dies()`.
+    #[inline]
+    pub fn die_of_unit(&self, unit: u32) -> u32 {
+        unit % self.dies()
+    }
+
+    /// The channel of a die, `0..channels`.
+    #[inline]
+    pub fn channel_of_die(&self, die: u32) -> u32 {
+        die % self.channels
+    }
+
+    /// Spells a page number out.
+    pub fn address(&self, ppn: Ppn) -> PageAddress {
+        let (block, page) = self.block_of(ppn);
+        let unit = self.unit_of(block);
+        PageAddress {
+            channel: unit % self.channels,
+            lun: unit / self.channels % self.luns_per_channel,
+            plane: unit / self.dies(),
+            block: block.0 / self.units(),
+            page,
+        }
+    }
+
+    /// The inverse of [`Geometry::address`].
+    pub fn ppn(&self, at: PageAddress) -> Ppn {
+        let unit = at.channel + self.channels * (at.lun + self.luns_per_channel * at.plane);
+        self.page_in(Pbn(at.block * self.units() + unit), at.page)
+    }
+
+    /// Checks what the newtypes rely on; the error is one sentence for the user.
+    pub fn check(&self) -> Result<(), String> {
+        let counts = [
+            ("channels", self.channels),
+            ("luns_per_channel", self.luns_per_channel),
+            ("planes_per_lun", self.planes_per_lun),
+            ("blocks_per_plane", self.blocks_per_plane),
+            ("pages_per_block", self.pages_per_block),
+        ];
+        for (name, count) in counts {
+            if count == 0 {
+                return Err(format!("geometry: {name} is 0; it must be at least 1"));
+            }
+        }
+        if self.pages_per_block > 1 << 15 {
+            return Err(format!(
+                "geometry: pages_per_block is {}; at most 32768 are supported",
+                self.pages_per_block
+            ));
+        }
+        if !self.page_bytes.is_power_of_two() || self.page_bytes < 512 || self.page_bytes > 1 << 16 {
+            return Err(format!(
+                "geometry: page_bytes is {}; a power of two from 512 to 65536 is needed",
+                self.page_bytes
+            ));
+        }
+        let pages = counts.iter().fold(1u128, |product, &(_, count)| product * u128::from(count));
+        if pages >= u128::from(u32::MAX) {
+            return Err(format!(
+                "geometry: {pages} pages; page numbers are 32-bit, so at most {} are supported",
+                u32::MAX - 1
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn geometry() -> impl Strategy<Value = Geometry> {
+        (1u32..5, 1u32..5, 1u32..3, 1u32..9, 1u32..17).prop_map(
+            |(channels, luns_per_channel, planes_per_lun, blocks_per_plane, pages_per_block)| Geometry {
+                channels,
+                luns_per_channel,
+                planes_per_lun,
+                blocks_per_plane,
+                pages_per_block,
+                page_bytes: 4096,
+                oob_bytes: 64,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn page_numbers_and_addresses_are_a_bijection(g in geometry()) {
+            for n in 0..g.pages() {
+                let ppn = Ppn(n);
+                prop_assert_eq!(g.ppn(g.address(ppn)), ppn);
+                let (block, page) = g.block_of(ppn);
+                prop_assert_eq!(g.page_in(block, page), ppn);
+                prop_assert_eq!(g.superblock_of(ppn), g.address(ppn).block);
+            }
+        }
+
+        #[test]
+        fn consecutive_pages_lie_on_consecutive_units(g in geometry()) {
+            for n in 1..g.pages() {
+                let unit = |n| g.unit_of(g.block_of(Ppn(n)).0);
+                prop_assert_eq!(unit(n), (unit(n - 1) + 1) % g.units());
+            }
+        }
+    }
+
+    #[test]
+    fn an_impossible_geometry_is_refused_in_one_sentence() {
+        let mut g = Geometry {
+            channels: 8,
+            luns_per_channel: 8,
+            planes_per_lun: 1,
+            blocks_per_plane: 256,
+            pages_per_block: 512,
+            page_bytes: 4096,
+            oob_bytes: 64,
+        };
+        assert_eq!(g.check(), Ok(()));
+        g.page_bytes = 4000;
+        assert!(g.check().is_err_and(|e| e.contains("page_bytes is 4000")));
+        g.page_bytes = 4096;
+        g.blocks_per_plane = 1 << 20;
+        assert!(g.check().is_err_and(|e| e.contains("32-bit")));
+    }
+}

@@ -1,0 +1,212 @@
+//! What flash is. This crate knows no FTL: it offers pages that are read and programmed, blocks that are
+//! erased, the rules that real NAND imposes on them, and models of the time they take.
+//!
+//! [`Nand`] is the contract between a flash translation layer and every world it runs in.
+#![forbid(unsafe_code)]
+
+mod addr;
+mod crash;
+mod device;
+mod energy;
+mod sim;
+pub mod timing;
+
+pub use addr::{Geometry, Lpn, PageAddress, Pbn, Ppn, Vtpn};
+pub use crash::{CrashNand, Cut, Cutter, Log};
+pub use device::{parse_size, Device, DeviceError};
+pub use energy::{Energy, EnergyModel};
+pub use sim::{OpCounts, SimNand, SimOptions, WearSpread};
+
+/// The completion of an operation, or of several joined ([`Nand::join`]).
+///
+/// Opaque: an FTL may keep it, pass it on as an `after`, and join it; it cannot compare it or read a time from it.
+/// That is what lets the same FTL run under every clock, under none, and under the crash checker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done(pub(crate) u64);
+
+impl Done {
+    /// A completion that lies in the past: waiting for it costs nothing.
+    pub const READY: Done = Done(0);
+}
+
+/// What a page holds, as its OOB says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PageKind {
+    /// User data of one LPN; `Oob::id` is the LPN.
+    Data = 0,
+    /// A translation page; `Oob::id` is the VTPN.
+    Translation = 1,
+    /// FTL metadata of another kind (checkpoints, trim journal); `Oob::id` is the FTL's own.
+    Metadata = 2,
+}
+
+/// The out-of-band record programmed with a page, atomically with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oob {
+    /// What the page holds. All pages of a block between two erases are of one kind.
+    pub kind: PageKind,
+    /// LPN, VTPN or metadata number.
+    pub id: u32,
+    /// Version of the content, at most [`Oob::MAX_VERSION`]: copies of the same content carry the same version and
+    /// newer content of the same id carries a greater one.
+    pub version: u64,
+    /// Number of the opening of the block's superblock since the array was new: equal for all pages of a block between
+    /// two erases, and greater for blocks opened later. Recovery tells by it what was written after a checkpoint.
+    pub epoch: u32,
+    /// The content was lost to an uncorrectable read before this copy was made: reading it is an error.
+    pub lost: bool,
+}
+
+impl Oob {
+    /// Versions are 39 bits wide: 2 PiB of 4 KiB writes.
+    pub const MAX_VERSION: u64 = (1 << 39) - 1;
+}
+
+/// Where the bytes of a program come from. The FTL names them and never sees user bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// The host's buffer for the current page.
+    Host,
+    /// The page just read from this PPN (a copy): user data, or metadata that moves with it.
+    Page(Ppn),
+    /// The metadata page at this PPN, just read, with little-endian 32-bit words replaced: `(word index, value)`.
+    Patch(Ppn, &'a [(u32, u32)]),
+    /// Metadata made by the FTL; at most a page, the rest is zero.
+    Metadata(&'a [u8]),
+    /// No content: the page only records, by `Oob::lost`, that its data is gone.
+    Nothing,
+}
+
+/// Where the bytes of a read go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// The host's buffer for the current page.
+    Host,
+    /// The controller's page buffer, from where a program may take it ([`Source::Page`]).
+    Controller,
+}
+
+/// Which queue an operation stands in, and whom it may overtake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Class {
+    /// A read that a host request waits for, translation reads included.
+    HostRead = 0,
+    /// A program that a host request waits for, translation writes included.
+    HostWrite = 1,
+    /// A read made by collection or other background work.
+    CollectionRead = 2,
+    /// A program made by collection or other background work.
+    CollectionProgram = 3,
+    /// An erase.
+    Erase = 4,
+}
+
+impl Class {
+    /// All classes, in the order of their numbers.
+    pub const ALL: [Class; 5] =
+        [Class::HostRead, Class::HostWrite, Class::CollectionRead, Class::CollectionProgram, Class::Erase];
+}
+
+/// What flash can do to an FTL. The failed operation took its time: `done` says when it ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// The page cannot be read (uncorrectable, torn by a power cut, or marked lost).
+    Uncorrectable {
+        /// The page.
+        ppn: Ppn,
+        /// When the attempt ended.
+        done: Done,
+    },
+    /// The program failed: the page is spent and holds nothing, the block should be retired once its other pages are
+    /// moved.
+    ProgramFailed {
+        /// The page.
+        ppn: Ppn,
+        /// When the attempt ended.
+        done: Done,
+    },
+    /// The erase failed: the block must be retired.
+    EraseFailed {
+        /// The block.
+        block: Pbn,
+        /// When the attempt ended.
+        done: Done,
+    },
+    /// The medium itself is out of order (image file, host): nothing more can be promised.
+    Medium,
+}
+
+/// A NAND array as a flash translation layer sees it.
+///
+/// Every operation names the completion it waits for (`after`) and returns a token for its own. Operations take effect
+/// on the array's *logical* state in the order they are called; *when* they happen is the array's business.
+///
+/// The caller promises, and the array panics otherwise (a breach is a bug in the FTL, never a fault):
+/// - it programs only the next page of a block, in order, after an erase, and in no bad block;
+/// - it reads only pages that were programmed (recovery uses [`Nand::scan`] instead);
+/// - it erases a block only when no content in it is needed any more; `after` covers the copies made out of it and
+///   whatever superseded its pages ([`Nand::settle`] covers both).
+///
+/// The array promises:
+/// - operations on one block happen in the order given, as far as order matters: a program waits for the programs before
+///   it, a read for the program of its page, an erase for everything before it;
+/// - after a power cut a page holds what was programmed completely, or nothing, or is torn (uncorrectable); a program
+///   has happened if its completion was reached, and may have if it was begun.
+pub trait Nand {
+    /// The shape of the array.
+    fn geometry(&self) -> &Geometry;
+
+    /// Whether a block is bad: from the factory, or retired since.
+    fn is_bad(&self, block: Pbn) -> bool;
+
+    /// Reads a programmed page.
+    fn read(&mut self, ppn: Ppn, class: Class, to: Sink, after: Done) -> Result<(Oob, Done), Fault>;
+
+    /// The content (`page_bytes` long) of the translation or metadata page that the last successful [`Nand::read`] with
+    /// [`Sink::Controller`] brought into the controller's page buffer. Reading again, or programming with
+    /// [`Source::Page`] or [`Source::Patch`] from that page, or erasing it, ends it. Panics when that was a page of user data.
+    fn buffer(&self) -> &[u8];
+
+    /// Pages of a block that are spent (programmed, torn or failed) since its erase; the next program goes there. A
+    /// controller knows it of the blocks that it writes; recovery finds it by [`Nand::scan`].
+    fn written(&self, block: Pbn) -> u32;
+
+    /// Reads the OOB of a page that may be erased (`None`), at the price of a read. For recovery.
+    fn scan(&mut self, ppn: Ppn, after: Done) -> Result<(Option<Oob>, Done), Fault>;
+
+    /// Programs the next page of a block.
+    fn program(
+        &mut self,
+        ppn: Ppn,
+        oob: Oob,
+        class: Class,
+        from: Source<'_>,
+        after: Done,
+    ) -> Result<Done, Fault>;
+
+    /// Erases a block.
+    fn erase(&mut self, block: Pbn, after: Done) -> Result<Done, Fault>;
+
+    /// Marks a block bad for ever: it is not programmed or erased again. Its pages stay readable as far as they were, so
+    /// that a power cut before the copies made out of it are programmed loses nothing.
+    fn retire(&mut self, block: Pbn);
+
+    /// The completion of both.
+    fn join(&mut self, a: Done, b: Done) -> Done;
+
+    /// The completion of every program submitted so far: once reached, they survive a power cut.
+    fn settle(&mut self) -> Done;
+
+    /// Controller work of `ns` nanoseconds on one of its cores, after `after`.
+    fn compute(&mut self, ns: u64, after: Done) -> Done;
+
+    /// What a page holds, free of charge and of time, with its content copied to `content` if it is metadata; `None` if
+    /// it is not programmed or not readable. For invariants and the checker alone, never for a decision.
+    fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob>;
+
+    /// Tells the cache hierarchy that `ppn` will be read soon. Purely a matter of speed.
+    #[inline]
+    fn expect(&self, _ppn: Ppn) {}
+}

@@ -1,0 +1,233 @@
+//! The generators' parameters, and what each is calibrated to.
+
+/// A published statistic that a generator is calibrated to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Statistic {
+    WriteShare,
+    MeanKib,
+    SequentialReads,
+    SequentialWrites,
+    SpanMib,
+}
+
+/// Addresses and sizes of reads or of writes.
+#[derive(Debug)]
+pub(super) struct Side {
+    /// (bytes, weight).
+    pub(super) sizes: &'static [(u64, u64)],
+    /// Requests that go on where the one before of this kind ended, of 10,000.
+    pub(super) sequential: u64,
+    /// Requests that go on with another of the sequential streams, of 10,000.
+    pub(super) streams: u64,
+    /// Requests to an address of the recent past, of 10,000.
+    pub(super) recent: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) span_bytes: u64,
+    /// Writes of 10,000.
+    pub(super) writes: u64,
+    pub(super) read: Side,
+    pub(super) write: Side,
+    /// Exponent of the Zipf law over extents.
+    pub(super) theta: f64,
+    /// Unit of popularity, bytes.
+    pub(super) extent_bytes: u64,
+    /// A sequential stream goes round in a zone of this size.
+    pub(super) zone_bytes: u64,
+    /// Mean inter-arrival time, exponentially distributed.
+    pub(super) gap_ns: u64,
+}
+
+/// A generator.
+#[derive(Debug)]
+pub struct Synth {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it stands for.
+    pub what: &'static str,
+    /// Where the statistics were published.
+    pub source: &'static str,
+    pub(super) published: &'static [(Statistic, f64)],
+    pub(super) model: Model,
+}
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TPFTL: &str = "TPFTL (EuroSys 2015), section 5.1, table 4";
+const WEBSEARCH: &str = "LearnedFTL (HPCA 2024), table II; address space and sequential share measured on the first 50,000 rows of WebSearch1";
+
+use Statistic::{MeanKib, SequentialReads, SequentialWrites, SpanMib, WriteShare};
+
+const fn websearch(sizes: &'static [(u64, u64)], writes: u64, gap_ns: u64) -> Model {
+    Model {
+        span_bytes: 17_073 * MIB,
+        writes,
+        read: Side { sizes, sequential: 600, streams: 1_800, recent: 0 },
+        write: Side { sizes: &[(8192, 1)], sequential: 0, streams: 0, recent: 8_000 },
+        theta: 0.6,
+        extent_bytes: 64 << 10,
+        zone_bytes: 64 * MIB,
+        gap_ns,
+    }
+}
+
+pub(super) static CATALOGUE: [Synth; 8] = [
+    Synth {
+        name: "financial1",
+        what: "OLTP at a financial institution, write-intensive, random, strong temporal locality (synthetic)",
+        source: TPFTL,
+        published: &[(WriteShare, 0.779), (MeanKib, 3.5), (SequentialReads, 0.015), (SequentialWrites, 0.018), (SpanMib, 512.0)],
+        model: Model {
+            span_bytes: 512 * MIB,
+            writes: 7_790,
+            read: Side {
+                sizes: &[(512, 1472), (2048, 1840), (3072, 1840), (4096, 3680), (8192, 1104), (24576, 63)],
+                sequential: 150,
+                streams: 2_500,
+                recent: 2_000,
+            },
+            write: Side {
+                sizes: &[
+                    (512, 1902), (1024, 1331), (1536, 190), (2048, 761), (2560, 571), (3072, 2282), (3584, 1141),
+                    (4096, 951), (8192, 380), (24576, 492),
+                ],
+                sequential: 180,
+                streams: 1_000,
+                recent: 2_500,
+            },
+            theta: 1.0,
+            extent_bytes: 4096,
+            zone_bytes: 4 * MIB,
+            gap_ns: 8_200_000,
+        },
+    },
+    Synth {
+        name: "financial2",
+        what: "OLTP at a financial institution, read-intensive, random, strong temporal locality (synthetic)",
+        source: TPFTL,
+        published: &[(WriteShare, 0.18), (MeanKib, 2.4), (SequentialReads, 0.008), (SequentialWrites, 0.005), (SpanMib, 512.0)],
+        model: Model {
+            span_bytes: 512 * MIB,
+            writes: 1_800,
+            read: Side {
+                sizes: &[(512, 2872), (1024, 957), (1536, 479), (2048, 1915), (2560, 479), (3072, 957), (4096, 1436), (8192, 906)],
+                sequential: 80,
+                streams: 1_500,
+                recent: 2_500,
+            },
+            write: Side {
+                sizes: &[(512, 2747), (1024, 1374), (2048, 2747), (3072, 1374), (4096, 1374), (16384, 384)],
+                sequential: 50,
+                streams: 500,
+                recent: 2_500,
+            },
+            theta: 1.0,
+            extent_bytes: 4096,
+            zone_bytes: 4 * MIB,
+            gap_ns: 11_100_000,
+        },
+    },
+    Synth {
+        name: "msr-ts",
+        what: "terminal server of MSR Cambridge, write-dominant, strong temporal and spatial locality (synthetic)",
+        source: TPFTL,
+        published: &[(WriteShare, 0.824), (MeanKib, 9.0), (SequentialReads, 0.472), (SequentialWrites, 0.06), (SpanMib, 16384.0)],
+        model: Model {
+            span_bytes: 16 * GIB,
+            writes: 8_240,
+            read: Side {
+                sizes: &[(4096, 4496), (8192, 2248), (16384, 1686), (32768, 1124), (65536, 446)],
+                sequential: 4_720,
+                streams: 2_500,
+                recent: 1_000,
+            },
+            write: Side {
+                sizes: &[
+                    (512, 315), (1024, 315), (4096, 5459), (8192, 2100), (12288, 630), (16384, 630), (32768, 315), (65536, 237),
+                ],
+                sequential: 600,
+                streams: 6_500,
+                recent: 1_500,
+            },
+            theta: 1.2,
+            extent_bytes: 64 << 10,
+            zone_bytes: 2 * MIB,
+            gap_ns: 20_000_000,
+        },
+    },
+    Synth {
+        name: "msr-src",
+        what: "source control server of MSR Cambridge, write-dominant, strong temporal and spatial locality (synthetic)",
+        source: TPFTL,
+        published: &[(WriteShare, 0.887), (MeanKib, 7.2), (SequentialReads, 0.226), (SequentialWrites, 0.071), (SpanMib, 16384.0)],
+        model: Model {
+            span_bytes: 16 * GIB,
+            writes: 8_870,
+            read: Side {
+                sizes: &[(4096, 5713), (8192, 2285), (16384, 1371), (65536, 630)],
+                sequential: 2_260,
+                streams: 3_500,
+                recent: 1_500,
+            },
+            write: Side {
+                sizes: &[(512, 833), (1024, 416), (4096, 6245), (8192, 1665), (16384, 520), (65536, 321)],
+                sequential: 710,
+                streams: 6_500,
+                recent: 1_500,
+            },
+            theta: 1.2,
+            extent_bytes: 64 << 10,
+            zone_bytes: 2 * MIB,
+            gap_ns: 20_000_000,
+        },
+    },
+    Synth {
+        name: "websearch1",
+        what: "search engine, reads of an index (synthetic)",
+        source: WEBSEARCH,
+        published: &[(WriteShare, 0.0), (MeanKib, 15.5), (SequentialReads, 0.06), (SpanMib, 17_073.0)],
+        model: websearch(&[(8192, 5783), (16384, 1253), (24576, 771), (32768, 2193)], 0, 2_570_000),
+    },
+    Synth {
+        name: "websearch2",
+        what: "search engine, reads of an index (synthetic)",
+        source: WEBSEARCH,
+        published: &[(WriteShare, 0.0002), (MeanKib, 15.3)],
+        model: websearch(&[(8192, 5853), (16384, 1268), (24576, 780), (32768, 2099)], 2, 2_570_000),
+    },
+    Synth {
+        name: "websearch3",
+        what: "search engine, reads of an index (synthetic)",
+        source: WEBSEARCH,
+        published: &[(WriteShare, 0.0004), (MeanKib, 15.7)],
+        model: websearch(&[(8192, 5713), (16384, 1238), (24576, 762), (32768, 2288)], 4, 2_570_000),
+    },
+    Synth {
+        name: "systor17",
+        what: "virtual desktops, reads and writes of 4 KiB with long tails (synthetic)",
+        source: "LearnedFTL (HPCA 2024), table II; sequential shares measured on the first 999 rows of the trace",
+        published: &[(WriteShare, 0.384), (MeanKib, 10.25), (SequentialReads, 0.103), (SequentialWrites, 0.289)],
+        model: Model {
+            span_bytes: 64 * GIB,
+            writes: 3_840,
+            read: Side {
+                sizes: &[(4096, 6058), (8192, 1652), (16384, 1101), (32768, 661), (65536, 528)],
+                sequential: 1_030,
+                streams: 2_000,
+                recent: 500,
+            },
+            write: Side {
+                sizes: &[(512, 527), (4096, 6324), (8192, 1476), (16384, 843), (32768, 422), (65536, 408)],
+                sequential: 2_890,
+                streams: 1_000,
+                recent: 1_000,
+            },
+            theta: 0.9,
+            extent_bytes: 64 << 10,
+            zone_bytes: 64 * MIB,
+            gap_ns: 1_000_000,
+        },
+    },
+];

@@ -1,0 +1,133 @@
+//! How a trace is to be read.
+
+use std::ops::Range;
+
+use super::format::Format;
+use crate::InputError;
+
+/// What to do with addresses when the trace's device is not ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AddressMap {
+    /// Take them as they are; a request outside the device is an error.
+    #[default]
+    AsIs,
+    /// Modulo the device; a request across the end is moved back so that it ends there.
+    Wrap,
+    /// Multiply by device / span of the trace and round down to 4 KiB (the offset within 4 KiB is kept); a request
+    /// across the end is moved back.
+    Scale,
+}
+
+/// A positive fraction, for scaling time without floating point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ratio {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Ratio {
+    /// One: nothing changes.
+    pub const ONE: Ratio = Ratio { numerator: 1, denominator: 1 };
+
+    /// `numerator / denominator`, both at least 1.
+    pub fn new(numerator: u64, denominator: u64) -> Option<Ratio> {
+        (numerator > 0 && denominator > 0).then_some(Ratio { numerator, denominator })
+    }
+
+    /// Reads `2`, `0.25` or `1/3`: up to 9 digits on either side of the point.
+    pub fn parse(text: &str) -> Result<Ratio, InputError> {
+        let wrong = || {
+            InputError::in_file(
+                "",
+                format!("{text:?} is not a time scale; write a positive number such as 0.5, 2 or 1/3"),
+            )
+        };
+        let digits = |t: &str| {
+            if t.len() <= 9 && t.bytes().all(|b| b.is_ascii_digit()) {
+                Some(t.parse().unwrap_or(0))
+            } else {
+                None
+            }
+        };
+        let text_ = text.trim();
+        let pair = match (text_.split_once('/'), text_.split_once('.')) {
+            (Some((n, d)), _) => digits(n).zip(digits(d)),
+            (None, Some((whole, part))) => {
+                let unit = 10u64.pow(part.len().min(9) as u32);
+                digits(whole).zip(digits(part)).map(|(w, p)| (w * unit + p, unit))
+            }
+            (None, None) => digits(text_).map(|n| (n, 1)),
+        };
+        pair.and_then(|(n, d)| Ratio::new(n, d)).ok_or_else(wrong)
+    }
+
+    /// `value` times the fraction, rounded down; at most `u64::MAX`.
+    pub fn apply(self, value: u64) -> u64 {
+        if self == Ratio::ONE {
+            return value;
+        }
+        let scaled = u128::from(value) * u128::from(self.numerator) / u128::from(self.denominator);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+}
+
+/// How a trace is to be read. `TraceOptions::default()` takes everything as it is.
+#[derive(Debug, Clone)]
+pub struct TraceOptions {
+    /// The format, instead of recognising it.
+    pub format: Option<Format>,
+    /// A row that is not understood is an error instead of being counted and left out.
+    pub strict: bool,
+    /// Arrival times are multiplied by this: 2 is half as fast, 0.5 twice as fast.
+    pub time_scale: Ratio,
+    /// A pause longer than this (recorded time, before `time_scale`) is cut to it.
+    pub max_gap_ns: Option<u64>,
+    /// The size of the device that the trace is for; without it addresses are not checked.
+    pub device_bytes: Option<u64>,
+    /// What to do with addresses; `Wrap` and `Scale` need `device_bytes`.
+    pub address: AddressMap,
+    /// Keep only the requests to this device, named as in the trace (`0`, or `prxy,0` for MSR), at its own addresses.
+    pub device: Option<String>,
+    /// Keep only requests that arrive in this range of recorded time from the first row; arrivals count from its start.
+    pub time_window_ns: Option<Range<u64>>,
+    /// Keep only these rows (good rows, from 0); arrivals count from the first.
+    pub rows: Option<Range<u64>>,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        TraceOptions {
+            format: None,
+            strict: false,
+            time_scale: Ratio::ONE,
+            max_gap_ns: None,
+            device_bytes: None,
+            address: AddressMap::AsIs,
+            device: None,
+            time_window_ns: None,
+            rows: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios() {
+        let apply = |text: &str, value| Ratio::parse(text).map(|r| r.apply(value)).ok();
+        assert_eq!(apply("0.25", 1000), Some(250));
+        assert_eq!(apply("2", 1000), Some(2000));
+        assert_eq!(apply("1/3", 1000), Some(333));
+        assert_eq!(apply("2", u64::MAX), Some(u64::MAX));
+        for text in ["", "0", "-1", "1e3", "0.0", "1/0", "x", "1.2.3", ".", "/"] {
+            assert_eq!(apply(text, 1), None, "{text:?}");
+        }
+        let text = Ratio::parse("fast").map_err(|e| e.to_string());
+        assert_eq!(
+            text,
+            Err("\"fast\" is not a time scale; write a positive number such as 0.5, 2 or 1/3".into())
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Generators: how close they are to what was published, and that they repeat.
+
+use std::path::PathBuf;
+
+use workload::profile::Profile;
+use workload::synth::{calibration, catalogue, Synth};
+use workload::trace::{Trace, TraceOptions};
+
+#[test]
+fn each_statistic_is_close_to_what_was_published() {
+    for synth in catalogue() {
+        for row in calibration(synth.name).expect("known") {
+            // Shares within 0.6 points, sizes and spans within 1.5 %.
+            let tolerance = if row.published < 1.0 { 0.006 } else { row.published * 0.015 };
+            assert!((row.ours - row.published).abs() <= tolerance, "{}: {row:?}", synth.name);
+        }
+    }
+}
+
+#[test]
+fn requests_stay_in_their_space_and_arrive_in_order() {
+    for synth in catalogue() {
+        let mut last = 0;
+        let mut count = 0;
+        for r in synth.stream(50_000, 3) {
+            assert!(
+                r.end() <= synth.span_bytes() && r.bytes > 0 && r.offset % 512 == 0 && r.arrival_ns >= last
+            );
+            last = r.arrival_ns;
+            count += 1;
+        }
+        assert_eq!(count, 50_000);
+        let mean = last / count;
+        assert!(
+            (synth.mean_gap_ns() * 97 / 100..synth.mean_gap_ns() * 103 / 100).contains(&mean),
+            "{}: {mean}",
+            synth.name
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_requests() {
+    let take = |seed| Synth::open("msr-ts", 2_000, seed).expect("known").collect::<Vec<_>>();
+    assert_eq!(take(1), take(1));
+    assert_ne!(take(1), take(2));
+    let digest = take(1).iter().fold(0xcbf2_9ce4_8422_2325u64, |h, r| {
+        [r.arrival_ns, r.kind.index() as u64, r.offset, r.bytes]
+            .iter()
+            .fold(h, |h, v| (h ^ v).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17))
+    });
+    assert_eq!(digest, 17_895_560_780_888_130_037, "golden digest");
+}
+
+#[test]
+fn an_unknown_name_gets_a_sentence() {
+    let text = Synth::open("nope", 1, 1).map(|_| ()).map_err(|e| e.to_string());
+    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17".into()));
+}
+
+#[test]
+fn websearch1_looks_like_the_real_cut() {
+    let Some(folder) = std::env::var_os("FTL_TRACES").map(PathBuf::from) else {
+        println!("skipped: FTL_TRACES does not name the folder of traces");
+        return;
+    };
+    let path = folder.join("websearch1-first50000.flashsim.xz");
+    if !path.exists() {
+        println!("skipped: {} is not there", path.display());
+        return;
+    }
+    let trace = Trace::open(&path, &TraceOptions::default()).expect("it opens");
+    let real = Profile::of(trace.map(|r| r.expect("a good row")));
+    let ours = Profile::of(Synth::open("websearch1", 50_000, 1).expect("known"));
+    // The published mean of the whole trace is 15.5 KiB, that of this cut 15.1.
+    assert!((real.mean_bytes - ours.mean_bytes).abs() < 0.04 * real.mean_bytes);
+    assert!((real.reads.sequential - ours.reads.sequential).abs() < 0.01);
+    assert!((real.mean_iops - ours.mean_iops).abs() < 0.03 * real.mean_iops);
+    assert_eq!(real.sizes[0].bytes, ours.sizes[0].bytes);
+    assert!(
+        real.pages_touched.abs_diff(ours.pages_touched) * 10 < real.pages_touched,
+        "{} {}",
+        real.pages_touched,
+        ours.pages_touched
+    );
+}
