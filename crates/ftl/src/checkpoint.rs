@@ -20,7 +20,8 @@ const FORMAT: u32 = 1;
 const HEADER: usize = 32;
 /// Bytes of a trim record: first LPN, pages, version.
 const RECORD: usize = 16;
-/// Bytes of a frontier record: superblock and next PPN.
+/// Bytes of a frontier record: epoch and next PPN. The epoch, unlike the superblock, says which opening is meant: a
+/// retired block keeps pages of an older one.
 const FRONTIER: usize = 8;
 /// Streams whose frontiers a checkpoint records.
 const FRONTIERS: [Stream; 3] = [Stream::HOST, Stream::COLLECTION, Stream::TRANSLATION];
@@ -142,8 +143,9 @@ pub fn write<N: Nand>(
         header(&mut journal.buffer, MAGIC_CHECKPOINT, count as u32, page as u32, pages as u32, version);
         put32(&mut journal.buffer, HEADER, epoch);
         for (i, frontier) in frontiers.iter().enumerate() {
-            let (superblock, next) = frontier.map_or((u32::MAX, u32::MAX), |(s, ppn)| (s, ppn.0));
-            put32(&mut journal.buffer, HEADER + 4 + i * FRONTIER, superblock);
+            let record = frontier.map(|(superblock, next)| (flash.space.epoch_of(superblock), next.0));
+            let (opening, next) = record.unwrap_or((u32::MAX, u32::MAX));
+            put32(&mut journal.buffer, HEADER + 4 + i * FRONTIER, opening);
             put32(&mut journal.buffer, HEADER + 8 + i * FRONTIER, next);
         }
         for i in 0..count {
@@ -181,7 +183,7 @@ pub(crate) enum Page {
         /// Which checkpoint: the version at its moment.
         version: u64,
         epoch: u32,
-        /// Superblock and next PPN of each recorded stream that had one open.
+        /// Epoch of the superblock and next PPN of each recorded stream that had one open.
         frontiers: Vec<(u32, Ppn)>,
         /// The directory entries on this page.
         entries: Vec<u32>,
@@ -213,8 +215,8 @@ pub(crate) fn parse(content: &[u8]) -> Option<Page> {
     }
     let frontiers = (0..FRONTIERS.len())
         .map(|i| (get32(content, HEADER + 4 + i * FRONTIER), get32(content, HEADER + 8 + i * FRONTIER)))
-        .filter(|&(superblock, _)| superblock != u32::MAX)
-        .map(|(superblock, next)| (superblock, Ppn(next)))
+        .filter(|&(opening, _)| opening != u32::MAX)
+        .map(|(opening, next)| (opening, Ppn(next)))
         .collect();
     Some(Page::Checkpoint {
         page,

@@ -1,6 +1,7 @@
 //! Cached mapping tables: entries in memory, found by LPN, in lists that say which one leaves next.
 
 pub mod entries;
+pub mod index;
 pub mod segmented;
 pub mod two_level;
 

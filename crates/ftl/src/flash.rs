@@ -19,19 +19,18 @@ pub struct Flash<N> {
     metadata_version: u64,
     /// Flash reads that the host page read under way waits for.
     path_reads: usize,
+    /// Free superblocks that must be erased, in time, before the host's stream begins another.
+    reserve: usize,
+    /// The epoch of the superblock that the host's stream writes, and the completion that its first row waits for.
+    gate: (u32, Done),
 }
 
 impl<N: Nand> Flash<N> {
     /// Opens the door to an array whose content is not known yet: [`crate::Scheme::open`] finds out.
     pub fn new(nand: N) -> Flash<N> {
-        Flash {
-            space: Space::new(&nand),
-            nand,
-            counters: Counters::default(),
-            version: 0,
-            metadata_version: 0,
-            path_reads: 0,
-        }
+        let (space, counters) = (Space::new(&nand), Counters::default());
+        let gate = (0, Done::READY);
+        Flash { nand, counters, space, version: 0, metadata_version: 0, path_reads: 0, reserve: 0, gate }
     }
 
     /// The array.
@@ -58,6 +57,8 @@ impl<N: Nand> Flash<N> {
             version: self.version,
             metadata_version: self.metadata_version,
             path_reads: self.path_reads,
+            reserve: self.reserve,
+            gate: self.gate,
         }
     }
 
@@ -246,6 +247,9 @@ impl<N: Nand> Flash<N> {
         let mut after = after;
         loop {
             let (ppn, epoch) = self.space.allocate(&self.nand, stream, kind);
+            if stream == Stream::HOST && self.space.is_in_first_row(ppn) {
+                after = self.behind_the_gate(epoch, after);
+            }
             let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
             self.counters.programs[cause as usize][kind as usize] += 1;
             match self.nand.program(ppn, oob, class, from, after) {
@@ -261,6 +265,28 @@ impl<N: Nand> Flash<N> {
                 Err(fault) => return Err(fault),
             }
         }
+    }
+
+    /// Keeps the collection reserve in time, not only in the order of calls: the first row of a superblock that the host
+    /// begins waits until the next `reserve` free ones are erased. Else host writes could fill what collection has freed
+    /// in name before its copies are made, and a power cut would leave recovery without room.
+    #[inline(never)]
+    fn behind_the_gate(&mut self, epoch: u32, after: Done) -> Done {
+        if self.gate.0 != epoch {
+            let mut open = Done::READY;
+            for at in 0..self.reserve {
+                if let Some((_, erased)) = self.space.free().nth(at) {
+                    open = self.nand.join(open, erased);
+                }
+            }
+            self.gate = (epoch, open);
+        }
+        self.nand.join(after, self.gate.1)
+    }
+
+    /// Sets how many free superblocks must be erased before the host's stream begins another.
+    pub(crate) fn keep_reserve(&mut self, superblocks: u32) {
+        self.reserve = superblocks as usize;
     }
 
     /// A page is not needed any more. It stays readable until its superblock is erased.
@@ -301,7 +327,7 @@ impl<N: Nand> Flash<N> {
                 Err(fault) => return Err(fault),
             }
         }
-        self.space.release(&self.nand, superblock);
+        self.space.release(&self.nand, superblock, done);
         Ok(done)
     }
 }

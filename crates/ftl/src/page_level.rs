@@ -97,6 +97,9 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     /// Writes one translation page for which memory holds newer mappings; `None` when there is no such page left.
     fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault>;
 
+    /// As [`Scheme::expect`].
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool);
+
     /// What memory holds of `lpn`, if anything.
     fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>>;
 
@@ -195,6 +198,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         let mut journal = Journal::new(geometry.page_bytes);
         recover::recover(flash, &mut table, &mut journal, &mut mapping)?;
         let collector = Collector::new(config.victims, geometry.superblock_pages(), table.pages());
+        flash.keep_reserve(config.foreground_superblocks);
         let (foreground, background) = (config.foreground_superblocks, config.background_superblocks);
         Ok(PageLevel { mapping, table, collector, journal, foreground, background })
     }
@@ -351,12 +355,21 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         Ok(())
     }
 
+    #[inline]
+    fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
+        self.mapping.expect(flash, &self.table, lpn, soon);
+    }
+
     fn memory(&self) -> Memory {
         let mut memory = self.mapping.memory(&self.table);
         memory.parts.insert(0, ("directory (GTD)", self.table.directory_bytes()));
         memory
     }
 }
+
+/// Superblocks beside the free ones that hold less than they could: one that each of the four streams writes, a second
+/// metadata superblock while a checkpoint replaces another, and one that a power cut left half written.
+const BESIDE_THE_RESERVE: u32 = 6;
 
 /// Refuses a configuration in which collection could run out of room.
 fn check_room<N: Nand>(flash: &Flash<N>, table: &Table, config: &Config) -> Result<(), ConfigError> {
@@ -369,7 +382,7 @@ fn check_room<N: Nand>(flash: &Flash<N>, table: &Table, config: &Config) -> Resu
     }
     let geometry = flash.nand().geometry();
     let superblock = u64::from(geometry.superblock_pages());
-    let reserve = u64::from(config.foreground_superblocks + 4) * superblock;
+    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
     let needed = u64::from(config.exported_pages) + u64::from(table.pages()) + reserve;
     let usable = flash.space.usable_pages();
     if config.exported_pages == 0 || needed > usable {

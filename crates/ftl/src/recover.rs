@@ -127,7 +127,7 @@ impl<N: Nand> Recovery<'_, N> {
     }
 
     fn classify(&mut self) -> Result<(), Fault> {
-        let free: Vec<u32> = self.flash.space.free().collect();
+        let free: Vec<u32> = self.flash.space.free().map(|(superblock, _)| superblock).collect();
         for superblock in free {
             let mut newest: Option<Oob> = None;
             // Pages in good blocks, and whether these were all written since one and the same opening.
@@ -252,7 +252,7 @@ impl<N: Nand> Recovery<'_, N> {
             let from = if found.epoch > self.checkpoint.epoch {
                 first
             } else {
-                let open = self.checkpoint.frontiers.iter().find(|(s, _)| *s == found.superblock);
+                let open = self.checkpoint.frontiers.iter().find(|(epoch, _)| *epoch == found.epoch);
                 open.map_or(end, |&(_, next)| next)
             };
             // A block whose erase the cut came before holds pages of an older opening. All of them are superseded, but
@@ -314,7 +314,7 @@ impl<N: Nand> Recovery<'_, N> {
     /// written further. One that was being erased, or opened, when power was cut can fail this; it is collected instead.
     fn is_searched_from_tail(&self, found: Found) -> bool {
         let Some(tail) = found.tail else { return false };
-        let open = self.checkpoint.frontiers.iter().find(|(superblock, _)| *superblock == found.superblock);
+        let open = self.checkpoint.frontiers.iter().find(|(epoch, _)| *epoch == found.epoch);
         found.epoch > self.checkpoint.epoch || open.is_some_and(|&(_, next)| tail >= next)
     }
 

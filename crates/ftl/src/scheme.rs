@@ -188,7 +188,8 @@ pub trait Scheme: Sized {
     /// Mapping memory in use.
     fn memory(&self) -> Memory;
 
-    /// Tells the memory hierarchy that `lpn` will be asked for soon. A matter of speed alone.
+    /// Tells the memory hierarchy of this machine that `lpn` will be asked for: some hundred requests before, then again
+    /// some dozen requests before (`soon`), when what the first call brought can be looked at. A matter of speed alone.
     #[inline]
-    fn expect<N: Nand>(&self, _flash: &Flash<N>, _lpn: Lpn) {}
+    fn expect<N: Nand>(&self, _flash: &Flash<N>, _lpn: Lpn, _soon: bool) {}
 }

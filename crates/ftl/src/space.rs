@@ -3,7 +3,7 @@
 //! A superblock passes through free -> open (one stream writes it) -> closed -> collecting -> free. Closed superblocks
 //! stand in buckets by their valid pages, so that the greedy victim is found, and a page invalidated, in constant time.
 
-use nand::{Geometry, Nand, PageKind, Pbn, Ppn};
+use nand::{Done, Geometry, Nand, PageKind, Pbn, Ppn};
 use std::collections::VecDeque;
 
 /// Where pages of one sort are written, in order.
@@ -70,7 +70,8 @@ pub struct Space {
     /// One bit a page, indexed by PPN.
     valid: Vec<u64>,
     superblocks: Vec<Superblock>,
-    free: VecDeque<u32>,
+    /// Each with the completion of its erase.
+    free: VecDeque<(u32, Done)>,
     frontiers: Vec<Frontier>,
     /// Head and tail of the list of closed superblocks with as many valid or bad pages as the index says.
     buckets: Vec<(u32, u32)>,
@@ -113,7 +114,7 @@ impl Space {
             };
             space.superblocks.push(fresh);
             if state == State::Free {
-                space.free.push_back(superblock);
+                space.free.push_back((superblock, Done::READY));
             }
         }
         space
@@ -177,6 +178,13 @@ impl Space {
         (frontier.superblock != NONE).then_some((frontier.superblock, Ppn(frontier.cursor)))
     }
 
+    /// Whether a page of the host's stream lies in the first row of its superblock.
+    #[inline]
+    pub(crate) fn is_in_first_row(&self, ppn: Ppn) -> bool {
+        let after_first_row = self.geometry.superblock_pages() - self.geometry.units();
+        self.frontiers[Stream::HOST.0].end - ppn.0 > after_first_row
+    }
+
     /// Pages a stream can still write before it opens a superblock.
     pub fn left(&self, stream: Stream) -> u32 {
         self.frontiers[stream.0].end - self.frontiers[stream.0].cursor
@@ -217,7 +225,7 @@ impl Space {
     }
 
     fn open<N: Nand>(&mut self, nand: &N, stream: Stream, kind: PageKind) {
-        let Some(superblock) = self.free.pop_front() else {
+        let Some((superblock, _)) = self.free.pop_front() else {
             panic!(
                 "stream {} needs a superblock and none is free: the collection reserve was not kept",
                 stream.0
@@ -380,7 +388,7 @@ impl Space {
     }
 
     /// Returns an emptied and erased superblock to the free ones, or buries it when all its blocks are bad.
-    pub(crate) fn release<N: Nand>(&mut self, nand: &N, superblock: u32) {
+    pub(crate) fn release<N: Nand>(&mut self, nand: &N, superblock: u32, erased: Done) {
         let capacity = self.capacity(nand, superblock);
         let it = &mut self.superblocks[superblock as usize];
         assert!(
@@ -390,7 +398,7 @@ impl Space {
         it.capacity = capacity;
         it.state = if capacity == 0 { State::Dead } else { State::Free };
         if capacity > 0 {
-            self.free.push_back(superblock);
+            self.free.push_back((superblock, erased));
         }
         for unit in 0..self.geometry.units() {
             self.suspect[(superblock * self.geometry.units() + unit) as usize] = false;
@@ -464,7 +472,7 @@ impl Space {
     /// Takes over a superblock that is not free, at recovery: as closed, or as the frontier of `stream`.
     pub(crate) fn adopt(&mut self, found: Found, stream: Option<Stream>) {
         let (_, end) = self.pages_of(found.superblock);
-        self.free.retain(|&free| free != found.superblock);
+        self.free.retain(|&(free, _)| free != found.superblock);
         self.epoch = self.epoch.max(found.epoch);
         let it = &mut self.superblocks[found.superblock as usize];
         it.kind = found.kind;
@@ -502,8 +510,8 @@ impl Space {
         }
     }
 
-    /// The free superblocks, for recovery to look through.
-    pub(crate) fn free(&self) -> impl Iterator<Item = u32> + '_ {
+    /// The free superblocks in the order in which they will be opened, each with the completion of its erase.
+    pub(crate) fn free(&self) -> impl Iterator<Item = (u32, Done)> + '_ {
         self.free.iter().copied()
     }
 

@@ -78,6 +78,17 @@ pub enum Source<'a> {
     Nothing,
 }
 
+/// What will be needed soon, see [`Nand::expect`].
+#[derive(Clone, Copy, Debug)]
+pub enum Hint {
+    /// The OOB of a page.
+    Page(Ppn),
+    /// The 32-bit word at this index of a metadata page.
+    Word(Ppn, u32),
+    /// The OOB of the page whose number stands in the 32-bit word at this index of a metadata page.
+    PageAt(Ppn, u32),
+}
+
 /// Where the bytes of a read go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sink {
@@ -206,7 +217,7 @@ pub trait Nand {
     /// it is not programmed or not readable. For invariants and the checker alone, never for a decision.
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob>;
 
-    /// Tells the cache hierarchy that `ppn` will be read soon. Purely a matter of speed.
+    /// Tells the memory hierarchy of the machine this runs on what will be needed soon. Purely a matter of speed.
     #[inline]
-    fn expect(&self, _ppn: Ppn) {}
+    fn expect(&self, _hint: Hint) {}
 }

@@ -14,7 +14,7 @@ mod tests;
 use serde::Serialize;
 
 use crate::timing::{OpKind, Operation, Timing};
-use crate::{Class, Device, Done, Fault, Geometry, Nand, Oob, Pbn, Ppn, Sink, Source};
+use crate::{Class, Device, Done, Fault, Geometry, Hint, Nand, Oob, Pbn, Ppn, Sink, Source};
 
 use array::Array;
 use layout::Place;
@@ -234,9 +234,9 @@ impl<T: Timing> Nand for SimNand<T> {
 
     fn scan(&mut self, ppn: Ppn, after: Done) -> Result<(Option<Oob>, Done), Fault> {
         let oob = self.array.oob(ppn);
-        self.counts.reads[Class::HostRead as usize] += 1;
+        self.counts.reads[Class::CollectionRead as usize] += 1;
         let place = self.array.layout.place(ppn);
-        let done = self.operate(OpKind::Read, Class::HostRead, place, after);
+        let done = self.operate(OpKind::Read, Class::CollectionRead, place, after);
         match oob {
             Ok(oob) => Ok((oob, done)),
             Err(()) => Err(Fault::Uncorrectable { ppn, done }),
@@ -292,6 +292,11 @@ impl<T: Timing> Nand for SimNand<T> {
     #[inline]
     fn compute(&mut self, ns: u64, after: Done) -> Done {
         self.timing.compute(ns, after)
+    }
+
+    #[inline]
+    fn expect(&self, hint: Hint) {
+        self.array.expect(hint);
     }
 
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {

@@ -362,7 +362,7 @@ fn the_shipped_job_file_is_sound() {
     assert_eq!(file.warnings, Vec::<String>::new());
     assert_eq!(
         file.phases.iter().map(|p| p.warm_up).collect::<Vec<_>>(),
-        [true, true, false, false, false, false]
+        [true, true, true, false, false, false, false]
     );
     for phase in &file.phases {
         for job in &phase.jobs {

@@ -3,29 +3,73 @@
 //! The simulator's own bookkeeping (index, links, completions) is not what a firmware would hold: what is charged to
 //! the budget is decided by each cache.
 
-use hashbrown::HashTable;
+use super::index::Index;
 use nand::{Done, Lpn};
+use prefetch_index::prefetch_index;
 
 /// No slot.
 pub const NONE: u32 = u32::MAX;
 
-/// A cached mapping.
+/// A cached mapping. Thirty-two bytes, so that none straddles a cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Entry {
     /// Whose mapping.
     pub lpn: Lpn,
     /// The PPN, or [`crate::table::UNMAPPED`].
     pub ppn: u32,
-    /// The mapping on flash is older.
-    pub dirty: bool,
-    /// The list that the entry is in, for caches with several.
-    pub list: u8,
-    /// Time of the last use, in uses of the cache.
-    pub used: u64,
     /// What a user of the entry waits for: its load, and the program of the page it leads to.
     pub done: Done,
+    /// Time of the last use, then [`LIST`] and [`DIRTY`].
+    state: u64,
     prev: u32,
     next: u32,
+}
+
+const _: () = assert!(size_of::<Entry>() == 32);
+
+const DIRTY: u64 = 1;
+const LIST: u64 = 2;
+const USED_SHIFT: u32 = 2;
+
+impl Entry {
+    /// Whether the mapping on flash is older.
+    #[inline]
+    pub fn is_dirty(&self) -> bool {
+        self.state & DIRTY != 0
+    }
+
+    /// Says whether the mapping on flash is older; returns whether it was.
+    #[inline]
+    pub fn set_dirty(&mut self, dirty: bool) -> bool {
+        let was = self.is_dirty();
+        self.state = self.state & !DIRTY | u64::from(dirty);
+        was
+    }
+
+    /// The number of the list that the entry is in, of a cache with two.
+    #[inline]
+    pub fn list(&self) -> usize {
+        usize::from(self.state & LIST != 0)
+    }
+
+    /// Says in which of two lists the entry is.
+    #[inline]
+    pub fn set_list(&mut self, list: usize) {
+        self.state = self.state & !LIST | if list == 0 { 0 } else { LIST };
+    }
+
+    /// Time of the last use, in uses of the cache.
+    #[inline]
+    pub fn used(&self) -> u64 {
+        self.state >> USED_SHIFT
+    }
+
+    /// Sets the time of the last use.
+    #[inline]
+    pub fn set_used(&mut self, used: u64) {
+        self.state = self.state & (DIRTY | LIST) | used << USED_SHIFT;
+    }
 }
 
 /// A doubly linked list through the slots; the head is the most recently used.
@@ -72,7 +116,7 @@ impl List {
 #[derive(Clone, Debug)]
 pub struct Entries {
     slots: Vec<Entry>,
-    index: HashTable<u32>,
+    index: Index,
     /// One bit an LPN: whether it has an entry. Most questions are about LPNs that have none; this answers them from a
     /// small array.
     present: Vec<u64>,
@@ -80,18 +124,12 @@ pub struct Entries {
     free: u32,
 }
 
-/// Fibonacci hashing: LPNs are dense, so their spread is all that is needed; the same on every machine.
-#[inline]
-fn hash(lpn: Lpn) -> u64 {
-    u64::from(lpn.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
 impl Entries {
     /// Room for `capacity` entries of LPNs below `lpns`, allocated now.
     pub fn new(capacity: usize, lpns: usize) -> Entries {
         Entries {
             slots: Vec::with_capacity(capacity),
-            index: HashTable::with_capacity(2 * capacity),
+            index: Index::new(capacity),
             present: vec![0; lpns.div_ceil(64)],
             free: NONE,
         }
@@ -120,7 +158,7 @@ impl Entries {
         if !self.contains(lpn) {
             return None;
         }
-        self.index.find(hash(lpn), |&slot| self.slots[slot as usize].lpn == lpn).copied()
+        self.index.find(lpn)
     }
 
     /// The entry in a slot.
@@ -135,11 +173,11 @@ impl Entries {
         &mut self.slots[slot as usize]
     }
 
-    /// Adds an entry for an LPN that has none, in no list yet.
+    /// Adds a clean entry for an LPN that has none, in no list yet.
     #[inline]
-    pub fn insert(&mut self, lpn: Lpn, ppn: u32, dirty: bool, done: Done) -> u32 {
+    pub fn insert(&mut self, lpn: Lpn, ppn: u32, done: Done) -> u32 {
         debug_assert!(!self.contains(lpn));
-        let entry = Entry { lpn, ppn, dirty, list: 0, used: 0, done, prev: NONE, next: NONE };
+        let entry = Entry { lpn, ppn, done, state: 0, prev: NONE, next: NONE };
         let slot = if self.free == NONE {
             self.slots.push(entry);
             self.slots.len() as u32 - 1
@@ -150,8 +188,7 @@ impl Entries {
             slot
         };
         self.present[lpn.0 as usize / 64] |= 1 << (lpn.0 % 64);
-        let slots = &self.slots;
-        self.index.insert_unique(hash(lpn), slot, |&slot| hash(slots[slot as usize].lpn));
+        self.index.insert(lpn, slot);
         slot
     }
 
@@ -159,13 +196,38 @@ impl Entries {
     #[inline]
     pub fn remove(&mut self, slot: u32) -> Entry {
         let entry = self.slots[slot as usize];
-        if let Ok(found) = self.index.find_entry(hash(entry.lpn), |&at| at == slot) {
-            found.remove();
-        }
+        self.index.remove(entry.lpn);
         self.present[entry.lpn.0 as usize / 64] &= !(1 << (entry.lpn.0 % 64));
         self.slots[slot as usize].next = self.free;
         self.free = slot;
         entry
+    }
+
+    /// Starts bringing into the processor's cache what looking an LPN up, or adding it, will touch.
+    #[inline]
+    pub fn expect(&self, lpn: Lpn) {
+        self.index.expect(lpn);
+    }
+
+    /// Starts bringing into the processor's cache what removing the tail of a list will touch, beside the tail itself.
+    #[inline]
+    pub fn expect_removal(&self, list: &List) {
+        if let Some(tail) = self.slots.get(list.tail as usize) {
+            self.index.expect(tail.lpn);
+            prefetch_index(&self.slots, tail.prev as usize);
+        }
+    }
+
+    /// Starts bringing the tail of a list into the processor's cache.
+    #[inline]
+    pub fn expect_tail(&self, list: &List) {
+        prefetch_index(&self.slots, list.tail as usize);
+    }
+
+    /// Starts bringing the head of a list into the processor's cache.
+    #[inline]
+    pub fn expect_head(&self, list: &List) {
+        prefetch_index(&self.slots, list.head as usize);
     }
 
     /// Puts a slot at the head of a list.
@@ -184,9 +246,9 @@ impl Entries {
 
     /// Puts a slot where it belongs in a list ordered by last use.
     pub fn insert_by_use(&mut self, list: &mut List, slot: u32) {
-        let used = self.slots[slot as usize].used;
+        let used = self.slots[slot as usize].used();
         let mut older = list.head;
-        while older != NONE && self.slots[older as usize].used > used {
+        while older != NONE && self.slots[older as usize].used() > used {
             older = self.slots[older as usize].next;
         }
         let newer = if older == NONE { list.tail } else { self.slots[older as usize].prev };

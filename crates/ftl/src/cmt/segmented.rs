@@ -6,8 +6,8 @@
 use super::entries::{Entries, Entry, List, NONE};
 use nand::{Done, Lpn};
 
-const PROBATIONARY: u8 = 0;
-const PROTECTED: u8 = 1;
+const PROBATIONARY: usize = 0;
+const PROTECTED: usize = 1;
 
 /// A segmented-LRU cache of single mappings.
 #[derive(Clone, Debug)]
@@ -66,15 +66,15 @@ impl SegmentedLru {
     #[inline]
     pub fn touch(&mut self, lpn: Lpn) -> Option<&mut Entry> {
         let slot = self.entries.find(lpn)?;
-        let from = self.entries.get(slot).list;
-        self.entries.unlink(&mut self.lists[usize::from(from)], slot);
-        self.entries.get_mut(slot).list = PROTECTED;
-        self.entries.push_front(&mut self.lists[usize::from(PROTECTED)], slot);
-        if self.lists[usize::from(PROTECTED)].len() > self.protected_capacity {
-            let oldest = self.lists[usize::from(PROTECTED)].tail();
-            self.entries.unlink(&mut self.lists[usize::from(PROTECTED)], oldest);
-            self.entries.get_mut(oldest).list = PROBATIONARY;
-            self.entries.push_front(&mut self.lists[usize::from(PROBATIONARY)], oldest);
+        let from = self.entries.get(slot).list();
+        self.entries.unlink(&mut self.lists[from], slot);
+        self.entries.get_mut(slot).set_list(PROTECTED);
+        self.entries.push_front(&mut self.lists[PROTECTED], slot);
+        if self.lists[PROTECTED].len() > self.protected_capacity {
+            let oldest = self.lists[PROTECTED].tail();
+            self.entries.unlink(&mut self.lists[PROTECTED], oldest);
+            self.entries.get_mut(oldest).set_list(PROBATIONARY);
+            self.entries.push_front(&mut self.lists[PROBATIONARY], oldest);
         }
         Some(self.entries.get_mut(slot))
     }
@@ -83,8 +83,8 @@ impl SegmentedLru {
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, ppn: u32, done: Done) -> &mut Entry {
         assert!(!self.is_full());
-        let slot = self.entries.insert(lpn, ppn, false, done);
-        self.entries.push_front(&mut self.lists[usize::from(PROBATIONARY)], slot);
+        let slot = self.entries.insert(lpn, ppn, done);
+        self.entries.push_front(&mut self.lists[PROBATIONARY], slot);
         self.entries.get_mut(slot)
     }
 
@@ -99,9 +99,17 @@ impl SegmentedLru {
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) -> Option<Entry> {
         let slot = self.entries.find(lpn)?;
-        let list = self.entries.get(slot).list;
-        self.entries.unlink(&mut self.lists[usize::from(list)], slot);
-        Some(self.entries.remove(slot))
+        let list = self.entries.get(slot).list();
+        self.entries.unlink(&mut self.lists[list], slot);
+        let removed = self.entries.remove(slot);
+        self.entries.expect_removal(&self.lists[PROBATIONARY]);
+        Some(removed)
+    }
+
+    /// Starts bringing into the processor's cache what using or adding an LPN will touch.
+    #[inline]
+    pub fn expect(&self, lpn: Lpn) {
+        self.entries.expect(lpn);
     }
 
     /// Checks lists and index against each other.

@@ -14,8 +14,8 @@ pub const ENTRY_BYTES: u64 = 6;
 /// Bytes charged for a TP node.
 pub const NODE_BYTES: u64 = 8;
 
-const CLEAN: u8 = 0;
-const DIRTY: u8 = 1;
+const CLEAN: usize = 0;
+const DIRTY: usize = 1;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
@@ -111,7 +111,7 @@ impl TwoLevel {
     /// Dirty mappings cached of a translation page.
     #[inline]
     pub fn dirty_of(&self, vtpn: Vtpn) -> u32 {
-        self.nodes[vtpn.0 as usize].lists[usize::from(DIRTY)].len()
+        self.nodes[vtpn.0 as usize].lists[DIRTY].len()
     }
 
     /// Whether an LPN is cached.
@@ -149,15 +149,17 @@ impl TwoLevel {
         let old = *self.entries.get(slot);
         let vtpn = self.vtpn(old.lpn);
         let node = &mut self.nodes[vtpn];
-        self.entries.unlink(&mut node.lists[usize::from(old.list)], slot);
+        self.entries.unlink(&mut node.lists[old.list()], slot);
         let entry = self.entries.get_mut(slot);
-        entry.used = self.clock;
+        entry.set_used(self.clock);
         if let Some((ppn, done)) = change {
-            (entry.ppn, entry.done, entry.dirty, entry.list) = (ppn, done, true, DIRTY);
+            (entry.ppn, entry.done) = (ppn, done);
+            entry.set_dirty(true);
+            entry.set_list(DIRTY);
         }
-        let list = entry.list;
-        self.entries.push_front(&mut node.lists[usize::from(list)], slot);
-        node.hotness += self.clock - old.used;
+        let list = entry.list();
+        self.entries.push_front(&mut node.lists[list], slot);
+        node.hotness += self.clock - old.used();
         self.place_again(vtpn);
         old
     }
@@ -165,12 +167,12 @@ impl TwoLevel {
     /// Adds a clean entry for an LPN that has none. There must be room. Returns whether that made a new node.
     pub fn insert(&mut self, lpn: Lpn, ppn: u32, done: Done) -> bool {
         self.clock += 1;
-        let slot = self.entries.insert(lpn, ppn, false, done);
-        self.entries.get_mut(slot).used = self.clock;
+        let slot = self.entries.insert(lpn, ppn, done);
+        self.entries.get_mut(slot).set_used(self.clock);
         let vtpn = self.vtpn(lpn);
         let node = &mut self.nodes[vtpn];
         let fresh = node.len() == 0;
-        self.entries.push_front(&mut node.lists[usize::from(CLEAN)], slot);
+        self.entries.push_front(&mut node.lists[CLEAN], slot);
         node.hotness += self.clock;
         if fresh {
             self.heap.push(self.clock << VTPN_BITS | vtpn as u64);
@@ -187,11 +189,11 @@ impl TwoLevel {
         let vtpn = self.vtpn(lpn);
         let entry = self.entries.get_mut(slot);
         (entry.ppn, entry.done) = (ppn, done);
-        if !std::mem::replace(&mut entry.dirty, true) {
-            entry.list = DIRTY;
+        if !entry.set_dirty(true) {
+            entry.set_list(DIRTY);
             let node = &mut self.nodes[vtpn];
-            self.entries.unlink(&mut node.lists[usize::from(CLEAN)], slot);
-            self.entries.insert_by_use(&mut node.lists[usize::from(DIRTY)], slot);
+            self.entries.unlink(&mut node.lists[CLEAN], slot);
+            self.entries.insert_by_use(&mut node.lists[DIRTY], slot);
         }
         true
     }
@@ -200,18 +202,32 @@ impl TwoLevel {
     pub fn remove(&mut self, lpn: Lpn) -> Option<(Entry, bool)> {
         let slot = self.entries.find(lpn)?;
         let vtpn = self.vtpn(lpn);
-        let list = usize::from(self.entries.get(slot).list);
+        let list = self.entries.get(slot).list();
         self.entries.unlink(&mut self.nodes[vtpn].lists[list], slot);
         let entry = self.entries.remove(slot);
         let node = &mut self.nodes[vtpn];
-        node.hotness -= entry.used;
+        node.hotness -= entry.used();
         let last = node.len() == 0;
         if last {
             self.take_out(self.places[vtpn] as usize);
         } else {
             self.place_again(vtpn);
         }
+        self.expect_victims();
         Some((entry, last))
+    }
+
+    /// Starts bringing into the processor's cache what the next evictions will touch: all for the coldest node, the
+    /// tails for those that may become the coldest.
+    #[inline]
+    fn expect_victims(&self) {
+        let list_of = |word: u64| &self.nodes[vtpn_of(word)].lists[CLEAN];
+        if let Some(&coldest) = self.heap.first() {
+            self.entries.expect_removal(list_of(coldest));
+        }
+        for &next in self.heap.iter().take(5).skip(1) {
+            self.entries.expect_tail(list_of(next));
+        }
     }
 
     /// The coldest node.
@@ -229,7 +245,7 @@ impl TwoLevel {
             (NONE, NONE) => return None,
             (NONE, slot) | (slot, NONE) => slot,
             (clean, dirty) => {
-                let older = self.entries.get(clean).used < self.entries.get(dirty).used;
+                let older = self.entries.get(clean).used() < self.entries.get(dirty).used();
                 if clean_first || older {
                     clean
                 } else {
@@ -242,7 +258,7 @@ impl TwoLevel {
 
     /// Calls `each` for every dirty entry of a node.
     pub fn each_dirty(&self, vtpn: Vtpn, mut each: impl FnMut(&Entry)) {
-        for slot in self.entries.iter(&self.nodes[vtpn.0 as usize].lists[usize::from(DIRTY)]) {
+        for slot in self.entries.iter(&self.nodes[vtpn.0 as usize].lists[DIRTY]) {
             each(self.entries.get(slot));
         }
     }
@@ -252,14 +268,15 @@ impl TwoLevel {
         let node = &mut self.nodes[vtpn.0 as usize];
         // Oldest first: dirty entries are mostly newer than clean ones, so each finds its place near the head.
         loop {
-            let slot = node.lists[usize::from(DIRTY)].tail();
+            let slot = node.lists[DIRTY].tail();
             if slot == NONE {
                 break;
             }
-            self.entries.unlink(&mut node.lists[usize::from(DIRTY)], slot);
+            self.entries.unlink(&mut node.lists[DIRTY], slot);
             let entry = self.entries.get_mut(slot);
-            (entry.dirty, entry.list) = (false, CLEAN);
-            self.entries.insert_by_use(&mut node.lists[usize::from(CLEAN)], slot);
+            entry.set_dirty(false);
+            entry.set_list(CLEAN);
+            self.entries.insert_by_use(&mut node.lists[CLEAN], slot);
         }
     }
 
@@ -317,6 +334,13 @@ impl TwoLevel {
         self.places[vtpn_of(word)] = at as u32;
     }
 
+    /// Starts bringing into the processor's cache what using or adding an LPN will touch.
+    #[inline]
+    pub fn expect(&self, lpn: Lpn) {
+        self.entries.expect(lpn);
+        self.entries.expect_head(&self.nodes[self.vtpn(lpn)].lists[CLEAN]);
+    }
+
     /// Checks lists, index, heap and bytes against each other.
     pub fn check(&self) -> Result<(), String> {
         let (entries, nodes) = self.bytes();
@@ -337,9 +361,9 @@ impl TwoLevel {
                 for slot in self.entries.iter(list) {
                     let entry = self.entries.get(slot);
                     listed += 1;
-                    hotness += entry.used;
-                    let in_order = entry.used < newest && entry.dirty == (number == usize::from(DIRTY));
-                    newest = entry.used;
+                    hotness += entry.used();
+                    let in_order = entry.used() < newest && entry.is_dirty() == (number == DIRTY);
+                    newest = entry.used();
                     if !in_order || self.vtpn(entry.lpn) != vtpn || self.entries.find(entry.lpn) != Some(slot)
                     {
                         return Err(format!("LPN {} is cached in the wrong place", entry.lpn.0));

@@ -64,7 +64,7 @@ impl CachedTable {
     fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done, Fault> {
         let Some(&victim) = self.cache.victim() else { return Ok(at) };
         let mut at = at;
-        if victim.dirty {
+        if victim.is_dirty() {
             let (vtpn, slot) = table.place(victim.lpn);
             let after = flash.join(at, victim.done);
             at = table.store(flash, vtpn, &[(slot, victim.ppn)], Cause::Translation, after)?;
@@ -123,6 +123,12 @@ impl Mapping for CachedTable {
         Ok((mapped(ppn), known))
     }
 
+    #[inline]
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
+        self.cache.expect(lpn);
+        table.expect(flash, lpn, soon);
+    }
+
     // Updates
 
     #[inline]
@@ -148,7 +154,7 @@ impl Mapping for CachedTable {
         let Some(cached) = self.cache.peek_mut(lpn) else { unreachable!("LPN {} was just loaded", lpn.0) };
         let old = std::mem::replace(&mut cached.ppn, entry(ppn));
         cached.done = programmed;
-        if !std::mem::replace(&mut cached.dirty, true) {
+        if !cached.set_dirty(true) {
             self.dirty[table.place(lpn).0 .0 as usize] += 1;
         }
         Ok((mapped(old), known))
@@ -165,7 +171,7 @@ impl Mapping for CachedTable {
         if slots.len() as u32 > TRIM_BY_ENTRY {
             return table.trim(flash, vtpn, slots, at, |lpn| {
                 self.cache.remove(lpn).map(|dropped| {
-                    self.dirty[vtpn.0 as usize] -= u32::from(dropped.dirty);
+                    self.dirty[vtpn.0 as usize] -= u32::from(dropped.is_dirty());
                     mapped(dropped.ppn)
                 })
             });
@@ -197,7 +203,7 @@ impl Mapping for CachedTable {
         for moved in moves {
             if let Some(cached) = self.cache.peek_mut(moved.lpn) {
                 (cached.ppn, cached.done) = (moved.to.0, moved.done);
-                if !std::mem::replace(&mut cached.dirty, true) {
+                if !cached.set_dirty(true) {
                     self.dirty[vtpn.0 as usize] += 1;
                 }
                 flash.counters.gc_hits += 1;
@@ -221,8 +227,8 @@ impl Mapping for CachedTable {
         self.edits.clear();
         let mut after = Done::READY;
         for slot in 0..table.lpns_in(Vtpn(vtpn as u32)) {
-            if let Some(cached) = self.cache.peek_mut(Lpn(first + slot)).filter(|cached| cached.dirty) {
-                cached.dirty = false;
+            if let Some(cached) = self.cache.peek_mut(Lpn(first + slot)).filter(|cached| cached.is_dirty()) {
+                cached.set_dirty(false);
                 self.edits.push((slot, cached.ppn));
                 after = flash.join(after, cached.done);
             }

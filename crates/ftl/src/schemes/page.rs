@@ -12,7 +12,8 @@ use crate::flash::Flash;
 use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory};
 use crate::table::{entry, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Hint, Lpn, Nand, Ppn, Vtpn};
+use prefetch_index::prefetch_index;
 use std::ops::Range;
 
 /// The ideal page map.
@@ -78,6 +79,15 @@ impl Mapping for WholeTable {
         flash.counters.lookups += 1;
         flash.counters.cmt_hits += 1;
         Ok((mapped(self.table[lpn.0 as usize]), at))
+    }
+
+    #[inline]
+    fn expect<N: Nand>(&self, flash: &Flash<N>, _table: &Table, lpn: Lpn, soon: bool) {
+        if soon {
+            flash.nand().expect(Hint::Page(Ppn(self.table[lpn.0 as usize])));
+        } else {
+            prefetch_index(&self.table, lpn.0 as usize);
+        }
     }
 
     #[inline]

@@ -189,7 +189,7 @@ impl ClusteredTable {
     ) -> Result<Done, Fault> {
         let Some(victim) = self.cache.victim_of(node, self.techniques.clean_first) else { return Ok(at) };
         let mut at = at;
-        if victim.dirty {
+        if victim.is_dirty() {
             at = if self.techniques.batch_update {
                 self.write_back(flash, table, node, Cause::Translation, at)?
             } else {
@@ -289,6 +289,12 @@ impl Mapping for ClusteredTable {
         }
         let (ppn, known) = self.load(flash, table, lpn, rest, at)?;
         Ok((mapped(ppn), known))
+    }
+
+    #[inline]
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
+        self.cache.expect(lpn);
+        table.expect(flash, lpn, soon);
     }
 
     // Updates

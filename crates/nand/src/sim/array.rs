@@ -1,12 +1,13 @@
 //! The logical state of the array and NAND's rules. Knows no time.
 
-use crate::{Geometry, Oob, PageKind, Pbn, Ppn, Sink, Source};
+use crate::{Geometry, Hint, Oob, PageKind, Pbn, Ppn, Sink, Source};
 
 use super::contents::Contents;
 use super::faults::{factory_bad_blocks, Faults};
 use super::layout::{Layout, Place};
 use super::record::Record;
 use super::{SimOptions, WearSpread};
+use prefetch_index::prefetch_index;
 
 /// The controller's page buffer holds nothing. No page has this number: [`Geometry::check`].
 const NO_PAGE: Ppn = Ppn(u32::MAX);
@@ -369,6 +370,26 @@ impl Array {
 
     pub fn metadata_buffers(&self) -> (usize, usize) {
         self.contents.buffers()
+    }
+
+    /// See [`Nand::expect`](crate::Nand::expect). A hint may be wrong: nothing is asserted.
+    #[inline]
+    pub fn expect(&self, hint: Hint) {
+        match hint {
+            Hint::Page(ppn) => prefetch_index(&self.records, ppn.0 as usize),
+            Hint::Word(ppn, index) => {
+                let Place { block, page, .. } = self.layout.place(ppn);
+                self.contents.expect(block, page, index);
+            }
+            Hint::PageAt(ppn, index) => {
+                let Place { block, page, .. } = self.layout.place(ppn);
+                let at = index as usize * 4;
+                let word = self.contents.get(block, page).and_then(|bytes| bytes.get(at..at + 4));
+                if let Some(&[a, b, c, d]) = word {
+                    prefetch_index(&self.records, u32::from_le_bytes([a, b, c, d]) as usize);
+                }
+            }
+        }
     }
 
     /// The page as a read that needs no retry finds it; a metadata page whose content moved is not readable.

@@ -1,6 +1,7 @@
 //! What metadata pages hold: a slab of page-sized buffers, and a table of slots for each block that has such pages.
 
 use crate::Pbn;
+use prefetch_index::prefetch_index;
 
 /// No table, or no buffer.
 const NONE: u32 = u32::MAX;
@@ -65,6 +66,14 @@ impl Contents {
         match self.slots[slot] {
             NONE => None,
             buffer => Some(&self.bytes[self.range(buffer)]),
+        }
+    }
+
+    /// Starts bringing the word at `index` of a page's content into the processor's cache.
+    #[inline]
+    pub fn expect(&self, block: Pbn, page: u32, index: u32) {
+        if let Some(buffer) = self.slot_of(block, page).map(|slot| self.slots[slot]).filter(|&b| b != NONE) {
+            prefetch_index(&self.bytes, buffer as usize * self.page_bytes + index as usize * 4);
         }
     }
 

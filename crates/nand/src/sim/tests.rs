@@ -123,7 +123,7 @@ fn each_operation_reaches_the_clock_with_its_place_and_what_it_waits_for() {
         [
             "Program HostWrite die 1 Pbn(21) page 0 after 70",
             "Read CollectionRead die 1 Pbn(21) page 0 after 1",
-            "Read HostRead die 1 Pbn(21) page 0 after 2",
+            "Read CollectionRead die 1 Pbn(21) page 0 after 2",
             "Erase Erase die 1 Pbn(21) page 0 after 3",
         ]
     );
@@ -143,7 +143,7 @@ fn operations_are_counted_by_class() {
     let counts = *nand.counts();
     assert_eq!(
         (counts.reads, counts.programs, counts.erases),
-        ([2, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1])
+        ([1, 0, 2, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1])
     );
     assert_eq!((counts.total_reads(), counts.total_programs(), counts.total_erases()), (3, 2, 1));
     assert_eq!(counts.since(&before).programs, [0, 0, 0, 1, 0]);

@@ -111,7 +111,7 @@ impl Reserved {
                 free_ns: 0,
                 channel: die % channels,
                 booked_ns: [0; 5],
-                recent: VecDeque::with_capacity(16),
+                recent: VecDeque::with_capacity(256),
             })
             .collect();
         Reserved {

@@ -1,0 +1,41 @@
+FTL := target/release/ftl
+DEMO := target/demo
+
+.PHONY: demo test setup lint bench
+
+# A C compiler is all that is needed beside Rust (some decompressors are C). Missing, it is installed on Debian.
+setup:
+	@command -v cargo >/dev/null || { echo "Rust is missing: install rustup, then run make again" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "== installing a C compiler (build-essential)"; \
+		apt-get update -qq && apt-get install -y -qq build-essential; }
+
+# Every test, after the format and lint gates. Tests that want the real traces look in the folder FTL_TRACES.
+test: setup lint
+	cargo test --workspace
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+
+# The simulator's own speed, beside the figures of issue and guide; takes a few minutes.
+bench: setup
+	cargo build --release --bin ftl
+	$(FTL) bench
+
+# Three schemes on one emulated SSD: first built-in jobs in steady state, then a small trace of our own making. Builds
+# what it needs; takes a minute or two after that.
+demo: setup
+	cargo build --release --bin ftl
+	@echo
+	@echo "== Three schemes, 64 jobs of 4 KiB on a 32 GiB device in steady state =="
+	$(FTL) compare examples/double-read.fio --device femu-32g --export 30GiB --cache 3% \
+		--report $(DEMO)/double-read.html
+	@echo
+	@echo "== The same schemes under a small trace (synthetic, after Financial1) =="
+	$(FTL) compare --trace examples/oltp-sample.spc --device tpftl-512m --cache 3% \
+		--report $(DEMO)/oltp-sample.html
+	@echo
+	@echo "The reports open in any browser, without a network:"
+	@echo "  $(CURDIR)/$(DEMO)/double-read.html"
+	@echo "  $(CURDIR)/$(DEMO)/oltp-sample.html"

@@ -1,0 +1,56 @@
+//! What went wrong, and how to see it again.
+
+use std::any::Any;
+use std::fmt;
+
+/// A promise that was broken, with everything needed to repeat it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Failure {
+    /// The scheme.
+    pub scheme: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The cut, when there was one.
+    pub cut: Option<u64>,
+    /// Whether flash failed, too ([`crate::SweepOptions::faults`]).
+    pub faults: bool,
+    /// What was being done.
+    pub phase: String,
+    /// What was wrong.
+    pub what: String,
+}
+
+impl Failure {
+    /// The command that repeats it.
+    pub fn command(&self) -> String {
+        let mut command = format!("ftl check --scheme {} --seed {}", self.scheme, self.seed);
+        if let Some(cut) = self.cut {
+            command += &format!(" --cut {cut}");
+        }
+        if self.faults {
+            command += " --faults";
+        }
+        command
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "scheme {}, seed {}", self.scheme, self.seed)?;
+        if let Some(cut) = self.cut {
+            write!(f, ", cut {cut}")?;
+        }
+        write!(f, ", {}: {}\nto repeat: {}", self.phase, self.what, self.command())
+    }
+}
+
+/// The sentence of a panic: an assertion of the scheme or of the array is a finding like any other.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<String>() {
+        format!("panic: {text}")
+    } else if let Some(text) = panic.downcast_ref::<&str>() {
+        format!("panic: {text}")
+    } else {
+        "panic".to_owned()
+    }
+}

@@ -1,0 +1,397 @@
+//! A random host, which knows what every page must hold.
+
+use crate::dice::Dice;
+use crate::oracle::{name, History, State};
+use crate::world::World;
+use ftl::{Config, Device, Flash, HostOp, Scheme, Seen};
+use nand::{Done, Lpn, OpCounts};
+
+/// What a host does, chosen anew by each seed: a mix without some feature finds what the full mix hides.
+#[derive(Clone, Debug)]
+pub(crate) struct Habits {
+    /// Weights of read, write, trim, flush and idle.
+    weights: [u32; 5],
+    /// Longest read and write.
+    longest: u32,
+    /// Longest trim.
+    longest_trim: u32,
+    /// Once in so many trims, a trim of up to half the device.
+    huge_trim: u32,
+    /// Four fifths of the requests go to one part in so many of the pages; 1 = uniform.
+    skew: u32,
+    /// Once in so many requests, the next one follows on the last.
+    sequential: u32,
+    /// Requests in flight.
+    depth: u32,
+}
+
+impl Habits {
+    /// Habits of their own for each stream of dice.
+    pub fn random(dice: &mut Dice) -> Habits {
+        let mut some = |weight: u32| if dice.once_in(4) { 0 } else { weight };
+        let weights = [some(20), 60, some(6), some(5), some(3)];
+        Habits {
+            weights,
+            longest: [1, 4, 16][dice.below(3) as usize],
+            longest_trim: [2, 6, 40][dice.below(3) as usize],
+            huge_trim: [10, 30, u32::MAX][dice.below(3) as usize],
+            skew: [1, 5, 10][dice.below(3) as usize],
+            sequential: [2, 5, u32::MAX][dice.below(3) as usize],
+            depth: dice.between(1, 8),
+        }
+    }
+
+    /// Everything at once.
+    pub fn all() -> Habits {
+        Habits {
+            weights: [20, 60, 6, 5, 3],
+            longest: 8,
+            longest_trim: 12,
+            huge_trim: 40,
+            skew: 5,
+            sequential: 5,
+            depth: 4,
+        }
+    }
+
+    /// Writes alone.
+    pub fn writes() -> Habits {
+        Habits { weights: [0, 1, 0, 0, 0], ..Habits::all() }
+    }
+}
+
+/// What the host did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub reads: u64,
+    pub writes: u64,
+    pub trims: u64,
+    pub unreadable: u64,
+}
+
+/// A host and what it knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    /// By LPN: what a read must deliver now.
+    pub states: Vec<State>,
+    /// By LPN: what may be found after a cut; kept in a world with a clock.
+    pub history: Option<History>,
+    pub habits: Habits,
+    pub dice: Dice,
+    /// Whether a page may be unreadable: never with other content, only with none.
+    pub tolerant: bool,
+    pub tally: Tally,
+    in_flight: Vec<Done>,
+    last_end: u32,
+    written: Vec<(Lpn, u64)>,
+}
+
+impl Host {
+    /// A host that knows the pages to hold `states`.
+    pub fn new(states: Vec<State>, habits: Habits, dice: Dice) -> Host {
+        Host {
+            states,
+            history: None,
+            habits,
+            dice,
+            tolerant: false,
+            tally: Tally::default(),
+            in_flight: Vec::new(),
+            last_end: 0,
+            written: Vec::new(),
+        }
+    }
+
+    /// Makes one random request.
+    pub fn step<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
+        self.wait(session);
+        let all: u32 = self.habits.weights.iter().sum();
+        let mut throw = self.dice.below(all);
+        let mut kind = 0;
+        while throw >= self.habits.weights[kind] {
+            throw -= self.habits.weights[kind];
+            kind += 1;
+        }
+        let (first, pages) = self.range(kind == 2);
+        match kind {
+            0 => self.read(session, first, pages),
+            1 => self.write(session, first, pages),
+            2 => self.trim(session, first, pages),
+            3 => self.flush(session),
+            _ => self.idle(session),
+        }
+    }
+
+    /// Where the next request goes.
+    fn range(&mut self, trim: bool) -> (Lpn, u32) {
+        let exported = self.states.len() as u32;
+        let longest = if !trim {
+            self.habits.longest
+        } else if self.dice.once_in(self.habits.huge_trim) {
+            (exported / 2).max(1)
+        } else {
+            self.habits.longest_trim
+        };
+        let hot = self.habits.skew > 1 && !self.dice.once_in(5);
+        let first = if self.dice.once_in(self.habits.sequential) && self.last_end < exported {
+            self.last_end
+        } else if hot {
+            // The hot part lies in the middle, spread over several translation pages.
+            let part = exported.div_ceil(self.habits.skew);
+            (exported / 3 + self.dice.below(part)) % exported
+        } else {
+            self.dice.below(exported)
+        };
+        let pages = self.dice.between(1, longest).min(exported - first);
+        self.last_end = first + pages;
+        (Lpn(first), pages)
+    }
+
+    /// Waits until there is room for one more request in flight; now and then, until there is none in flight.
+    fn wait<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) {
+        let nand = session.flash.nand_mut();
+        let room = if self.dice.once_in(16) { 1 } else { self.habits.depth as usize };
+        while self.in_flight.len() >= room {
+            let first = (0..self.in_flight.len()).min_by_key(|&index| nand.time(self.in_flight[index]));
+            let Some(first) = first else { break };
+            nand.advance(self.in_flight.swap_remove(first));
+        }
+    }
+
+    /// Waits until nothing is in flight.
+    pub fn wait_for_all<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) {
+        for done in self.in_flight.drain(..) {
+            session.flash.nand_mut().advance(done);
+        }
+    }
+
+    pub fn read<S: Scheme, W: World>(
+        &mut self,
+        session: &mut Session<S, W>,
+        first: Lpn,
+        pages: u32,
+    ) -> Result<(), String> {
+        let at = session.flash.nand().arrival();
+        let Session { flash, device, .. } = session;
+        let (states, tolerant, mut unreadable, mut wrong) = (&self.states, self.tolerant, 0, None);
+        let outcome = device.request(flash, HostOp::Read, first, pages, at, &mut |lpn, seen| {
+            let state = states[lpn.0 as usize];
+            match seen {
+                Seen::Read(oob) if oob.map(|oob| oob.version) == state => {}
+                Seen::Failed if tolerant && state.is_some() => unreadable += 1,
+                seen => {
+                    wrong.get_or_insert_with(|| {
+                        format!("LPN {} reads as {seen:?}, not {}", lpn.0, name(state))
+                    });
+                }
+            }
+        });
+        let outcome = outcome.map_err(|error| format!("read of {pages} pages from {}: {error}", first.0))?;
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        if u64::from(outcome.failed) != unreadable {
+            return Err(format!("{} pages failed but {unreadable} were reported", outcome.failed));
+        }
+        self.tally.reads += u64::from(pages);
+        self.tally.unreadable += unreadable;
+        self.in_flight.push(outcome.done);
+        Ok(())
+    }
+
+    pub fn write<S: Scheme, W: World>(
+        &mut self,
+        session: &mut Session<S, W>,
+        first: Lpn,
+        pages: u32,
+    ) -> Result<(), String> {
+        let (at, issued) = (session.flash.nand().arrival(), session.flash.nand().now());
+        let Session { flash, device, .. } = session;
+        let (states, written, mut wrong) = (&self.states, &mut self.written, None);
+        written.clear();
+        let mut last = 0;
+        let outcome = device.request(flash, HostOp::Write, first, pages, at, &mut |lpn, seen| match seen {
+            Seen::Written(version) if version > last && Some(version) > states[lpn.0 as usize] => {
+                last = version;
+                written.push((lpn, version));
+            }
+            seen => {
+                let state = name(states[lpn.0 as usize]);
+                wrong.get_or_insert_with(|| format!("write of LPN {} over {state} gave {seen:?}", lpn.0));
+            }
+        });
+        let outcome = outcome.map_err(|error| format!("write of {pages} pages from {}: {error}", first.0))?;
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        let done = session.flash.nand().time(outcome.done);
+        for &(lpn, version) in &self.written {
+            self.states[lpn.0 as usize] = Some(version);
+            if let Some(history) = &mut self.history {
+                history.wrote(lpn, version, issued, done);
+            }
+        }
+        self.tally.writes += u64::from(pages);
+        self.in_flight.push(outcome.done);
+        Ok(())
+    }
+
+    pub fn trim<S: Scheme, W: World>(
+        &mut self,
+        session: &mut Session<S, W>,
+        first: Lpn,
+        pages: u32,
+    ) -> Result<(), String> {
+        let (at, issued) = (session.flash.nand().arrival(), session.flash.nand().now());
+        let done = session.plain(HostOp::Trim, first, pages, at)?;
+        for lpn in first.0..first.0 + pages {
+            self.states[lpn as usize] = None;
+            if let Some(history) = &mut self.history {
+                history.trimmed(Lpn(lpn), issued, session.flash.nand().time(done));
+            }
+        }
+        self.tally.trims += u64::from(pages);
+        self.in_flight.push(done);
+        Ok(())
+    }
+
+    pub fn flush<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
+        let (at, issued) = (session.flash.nand().arrival(), session.flash.nand().now());
+        let done = session.plain(HostOp::Flush, Lpn(0), 0, at)?;
+        if let Some(history) = &mut self.history {
+            history.flushed(issued, session.flash.nand().time(done));
+        }
+        self.in_flight.push(done);
+        Ok(())
+    }
+
+    fn idle<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
+        self.wait_for_all(session);
+        for _ in 0..self.dice.between(1, 6) {
+            let Session { flash, device, .. } = session;
+            let busy = device.scheme_mut().idle(flash).map_err(|fault| format!("idle: {fault:?}"))?;
+            let Some(done) = busy else { break };
+            if !self.dice.once_in(3) {
+                flash.nand_mut().advance(done);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every page.
+    pub fn read_all<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
+        let exported = self.states.len() as u32;
+        let mut first = 0;
+        while first < exported {
+            let pages = (exported - first).min(32);
+            self.read(session, Lpn(first), pages)?;
+            self.wait_for_all(session);
+            first += pages;
+        }
+        Ok(())
+    }
+
+    /// Switches the device off in good order and on again.
+    pub fn power_cycle<S: Scheme, W: World>(
+        &mut self,
+        mut session: Session<S, W>,
+        config: &Config,
+    ) -> Result<Session<S, W>, String> {
+        self.wait_for_all(&mut session);
+        let issued = session.flash.nand().now();
+        let Session { flash, device, .. } = &mut session;
+        let done = device.scheme_mut().power_off(flash).map_err(|fault| format!("power off: {fault:?}"))?;
+        flash.nand_mut().advance(done);
+        if let Some(history) = &mut self.history {
+            history.flushed(issued, flash.nand().time(done));
+        }
+        let mut nand = session.flash.into_nand();
+        nand.drain();
+        let mut session = Session::open(nand, config)?;
+        session.flash.nand_mut().drain();
+        Ok(session)
+    }
+}
+
+/// A device in operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Session<S, W> {
+    pub flash: Flash<W>,
+    pub device: Device<S>,
+    /// What the array had counted before the door was opened.
+    before: OpCounts,
+}
+
+impl<S: Scheme, W: World> Session<S, W> {
+    /// Opens the scheme on an array.
+    pub fn open(nand: W, config: &Config) -> Result<Session<S, W>, String> {
+        let before = nand.counts();
+        let mut flash = Flash::new(nand);
+        let scheme = S::open(&mut flash, config).map_err(|error| format!("open: {error}"))?;
+        Ok(Session { flash, device: Device::new(scheme, config.exported_pages), before })
+    }
+
+    /// Compares the door's counters with the array's.
+    pub fn audit(&self) -> Result<(), String> {
+        let counters = &self.flash.counters;
+        let array = self.flash.nand().counts().since(&self.before);
+        let door = [counters.all_reads(), counters.all_programs(), counters.all_erases()];
+        let counted = [array.total_reads(), array.total_programs(), array.total_erases()];
+        if door != counted {
+            return Err(format!("the door counted reads, programs, erases {door:?}, the array {counted:?}"));
+        }
+        let by_reads: u64 = counters.host_reads_by_flash_reads.iter().sum();
+        if by_reads != counters.host_reads {
+            return Err(format!(
+                "{by_reads} host reads by flash reads, but {} host reads",
+                counters.host_reads
+            ));
+        }
+        Ok(())
+    }
+
+    /// The scheme's own checks.
+    pub fn check(&self) -> Result<(), String> {
+        self.device.scheme().check(&self.flash).map_err(|breach| format!("the scheme's own check: {breach}"))
+    }
+
+    /// What every page reads as. A page that cannot be read is an error.
+    pub fn contents(&mut self, states: &mut Vec<State>) -> Result<(), String> {
+        states.clear();
+        let exported = self.device.exported_pages();
+        let mut unreadable = None;
+        let mut first = 0;
+        while first < exported {
+            let pages = (exported - first).min(32);
+            let all = self.device.request(
+                &mut self.flash,
+                HostOp::Read,
+                Lpn(first),
+                pages,
+                Done::READY,
+                &mut |lpn, seen| {
+                    if let Seen::Read(oob) = seen {
+                        states.push(oob.map(|oob| oob.version));
+                    } else {
+                        unreadable = unreadable.or(Some(lpn));
+                    }
+                },
+            );
+            all.map_err(|error| format!("read of {pages} pages from {first}: {error}"))?;
+            first += pages;
+        }
+        match unreadable {
+            Some(lpn) => Err(format!("LPN {} cannot be read", lpn.0)),
+            None => Ok(()),
+        }
+    }
+
+    fn plain(&mut self, op: HostOp, first: Lpn, pages: u32, at: Done) -> Result<Done, String> {
+        let outcome = self.device.request(&mut self.flash, op, first, pages, at, &mut |_, _| {});
+        match outcome {
+            Ok(outcome) if outcome.failed == 0 => Ok(outcome.done),
+            Ok(_) => Err(format!("{op:?} of {pages} pages from {} failed", first.0)),
+            Err(error) => Err(format!("{op:?} of {pages} pages from {}: {error}", first.0)),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Shows that a scheme loses nothing: a reference map beside it, power cuts at every moment, random requests.
+//!
+//! - [`sweep`] cuts the power of a running device thousands of times and recovers from each image. What a cut is and
+//!   what is promised after one: `docs/crash-model.md`.
+//! - [`conformance`] drives a scheme without a clock through everything a host and flash can do to it.
+//! - [`commands`] gives the digest of the flash commands of a fixed workload.
+//!
+//! Everything is decided by a seed; a [`Failure`] names the command that repeats it.
+#![forbid(unsafe_code)]
+
+mod conformance;
+mod dice;
+mod digest;
+mod failure;
+mod host;
+mod oracle;
+mod shape;
+mod sweep;
+mod world;
+
+pub use conformance::{conformance, conformance_of, ConformanceReport};
+pub use dice::Dice;
+pub use digest::{commands, Recorder};
+pub use failure::Failure;
+pub use oracle::{History, State};
+pub use sweep::{sweep, sweep_of, SweepOptions, SweepReport};
+pub use world::{Cuttable, World};

@@ -1,0 +1,119 @@
+//! The devices that are checked: tiny, nearly full, and of every shape.
+
+use crate::dice::Dice;
+use ftl::{Config, Flash, OpenError, Scheme};
+use nand::timing::NoClock;
+use nand::{Device, Geometry, Nand, Pbn, SimNand, SimOptions};
+use std::collections::BTreeMap;
+
+/// Superblocks that hold neither what the host sees nor its mapping: what collection needs, and little more.
+const SPARE_SUPERBLOCKS: u32 = 9;
+
+/// An array and the configuration of a scheme on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub device: Device,
+    pub options: SimOptions,
+    pub config: Config,
+}
+
+/// What may fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ills {
+    /// Factory bad blocks, and programs and erases that fail.
+    pub wear: bool,
+    /// Data pages that cannot be read, and metadata pages that can at the second attempt.
+    pub decay: bool,
+}
+
+impl Shape {
+    /// A shape by chance, on which `S` can be opened.
+    pub fn random<S: Scheme>(
+        dice: &mut Dice,
+        ills: Ills,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<Shape, String> {
+        let (channels, luns_per_channel, planes_per_lun) =
+            [(2, 2, 1), (4, 1, 1), (1, 2, 2)][dice.below(3) as usize];
+        let geometry = Geometry {
+            channels,
+            luns_per_channel,
+            planes_per_lun,
+            blocks_per_plane: dice.between(26, 38),
+            pages_per_block: 8,
+            page_bytes: 512,
+            oob_bytes: 16,
+        };
+        let per_million = |wanted: bool, ppm: u32| if wanted { ppm } else { 0 };
+        let options = SimOptions {
+            seed: dice.any(),
+            factory_bad_ppm: Some(per_million(ills.wear, 20_000)),
+            program_fail_ppm: per_million(ills.wear, 500),
+            erase_fail_ppm: per_million(ills.wear, 500),
+            uncorrectable_ppm: per_million(ills.decay, 1_000),
+            metadata_retry_ppm: per_million(ills.decay, 5_000),
+            keep_stale: true,
+        };
+        // What fails later takes room away; the odd pages make the last translation page a short one.
+        let margin = if ills.wear { 5 * geometry.superblock_pages() } else { 0 };
+        let fresh = SimNand::new(&Device::tiny(geometry.clone(), 1), NoClock::new(), options.clone());
+        let bad = (0..geometry.blocks()).filter(|&block| fresh.is_bad(Pbn(block))).count() as u32;
+        let usable = geometry.pages() - bad * geometry.pages_per_block;
+        let spare = SPARE_SUPERBLOCKS * geometry.superblock_pages() + dice.below(64) + margin;
+        let entries = geometry.page_bytes / 4;
+        let exported = (usable - spare) * entries / (entries + 2);
+        let mut config = Config::new(exported, u64::from(dice.between(256, 1024)));
+        config.parameters.clone_from(parameters);
+        let device = Device::tiny(geometry, exported);
+        let mut shape = Shape { device, options, config };
+        shape.fit::<S>()?;
+        Ok(shape)
+    }
+
+    /// The shape on which golden digests are taken: it must not change.
+    pub fn fixed<S: Scheme>() -> Result<Shape, String> {
+        let geometry = Geometry {
+            channels: 2,
+            luns_per_channel: 2,
+            planes_per_lun: 1,
+            blocks_per_plane: 32,
+            pages_per_block: 8,
+            page_bytes: 512,
+            oob_bytes: 16,
+        };
+        let exported = 750;
+        let options = SimOptions { keep_stale: true, ..SimOptions::default() };
+        let config = Config::new(exported, 512);
+        let mut shape = Shape { device: Device::tiny(geometry, exported), options, config };
+        shape.fit::<S>()?;
+        Ok(shape)
+    }
+
+    /// Exports less, and allows more memory, until the scheme agrees.
+    fn fit<S: Scheme>(&mut self) -> Result<(), String> {
+        let full_table = u64::from(self.config.exported_pages) * 16 + 4096;
+        let mut refusal = String::new();
+        for less in 0..8 {
+            let exported = self.config.exported_pages * (16 - less) / 16;
+            let mut cache = self.config.cache_bytes;
+            while cache <= full_table {
+                let config = Config { exported_pages: exported, cache_bytes: cache, ..self.config.clone() };
+                match S::open(&mut Flash::new(self.array()), &config) {
+                    Ok(_) => {
+                        self.config = config;
+                        return Ok(());
+                    }
+                    Err(OpenError::Config(error)) => refusal = error.to_string(),
+                    Err(error) => return Err(format!("open of a fresh array: {error}")),
+                }
+                cache += cache / 2;
+            }
+        }
+        Err(format!("no configuration fits a tiny array: {refusal}"))
+    }
+
+    /// The array, fresh.
+    pub fn array(&self) -> SimNand<NoClock> {
+        SimNand::new(&self.device, NoClock::new(), self.options.clone())
+    }
+}

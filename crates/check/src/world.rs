@@ -1,0 +1,99 @@
+//! The arrays that a checked device runs on, and their clocks.
+
+use nand::timing::NoClock;
+use nand::{CrashNand, Done, Nand, OpCounts, SimNand};
+
+/// An array whose clock the host moves.
+pub trait World: Nand {
+    /// The present.
+    fn now(&self) -> u64;
+
+    /// A token for the present: what a request that arrives now waits for.
+    fn arrival(&self) -> Done;
+
+    /// When `done` is reached.
+    fn time(&self, done: Done) -> u64;
+
+    /// Lets time pass until `done` is reached.
+    fn advance(&mut self, done: Done);
+
+    /// Lets time pass until nothing is in flight.
+    fn drain(&mut self);
+
+    /// Operations so far.
+    fn counts(&self) -> OpCounts;
+}
+
+/// A world whose power can be cut: [`CrashNand`], or something around one (the canaries put a saboteur there).
+pub trait Cuttable: World + Sized {
+    /// Wraps an array.
+    fn wrap(nand: CrashNand) -> Self;
+
+    /// The array.
+    fn crash(&self) -> &CrashNand;
+
+    /// Gives the array back.
+    fn into_crash(self) -> CrashNand;
+}
+
+impl World for SimNand<NoClock> {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn arrival(&self) -> Done {
+        Done::READY
+    }
+
+    fn time(&self, _done: Done) -> u64 {
+        0
+    }
+
+    fn advance(&mut self, _done: Done) {}
+
+    fn drain(&mut self) {}
+
+    fn counts(&self) -> OpCounts {
+        *SimNand::counts(self)
+    }
+}
+
+impl World for CrashNand {
+    fn now(&self) -> u64 {
+        CrashNand::now(self)
+    }
+
+    fn arrival(&self) -> Done {
+        CrashNand::arrival(self)
+    }
+
+    fn time(&self, done: Done) -> u64 {
+        CrashNand::time(self, done)
+    }
+
+    fn advance(&mut self, done: Done) {
+        CrashNand::advance(self, done);
+    }
+
+    fn drain(&mut self) {
+        CrashNand::drain(self);
+    }
+
+    fn counts(&self) -> OpCounts {
+        *self.array().counts()
+    }
+}
+
+impl Cuttable for CrashNand {
+    fn wrap(nand: CrashNand) -> CrashNand {
+        nand
+    }
+
+    fn crash(&self) -> &CrashNand {
+        self
+    }
+
+    fn into_crash(self) -> CrashNand {
+        self
+    }
+}

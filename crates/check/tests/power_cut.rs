@@ -1,0 +1,28 @@
+//! The power of every registered scheme is cut at least ten thousand times, without and with failing flash.
+
+use check::{sweep, SweepOptions};
+use ftl::schemes;
+
+fn cut(faults: bool) {
+    std::thread::scope(|scope| {
+        for info in schemes::ALL {
+            scope.spawn(move || {
+                let options = SweepOptions { faults, ..SweepOptions::new(info.name, 1, 10_000) };
+                match sweep(&options, &mut |_, _| {}) {
+                    Ok(report) => println!("{}: {} cuts/s, {report:?}", info.name, report.cuts_a_second()),
+                    Err(failure) => panic!("{failure}"),
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn every_scheme_survives_power_cuts() {
+    cut(false);
+}
+
+#[test]
+fn every_scheme_survives_power_cuts_on_failing_flash() {
+    cut(true);
+}

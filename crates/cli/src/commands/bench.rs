@@ -1,0 +1,140 @@
+//! `ftl bench`: the simulator's own speed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sim::bench::{bench as measure, BenchOptions, BenchReport, Rate};
+
+use super::output::write;
+use super::progress::Bars;
+use super::stop::{say, Stop};
+use super::values::{info_of, number, SchemeSpec};
+use crate::table::format::{bytes, count, digits, factor, maybe, NOTHING};
+use crate::table::grid::Grid;
+
+const QUICK: f64 = 0.1;
+
+/// Arguments of `ftl bench`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ftl bench --quick
+  ftl bench --schemes tpftl --json bench.json
+
+Rates are per second of processor time of one core, with every check on that a run makes while it goes.")]
+pub(crate) struct BenchArgs {
+    /// Schemes to measure [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    schemes: Vec<SchemeSpec>,
+    /// A tenth of the requests: less exact
+    #[arg(long)]
+    quick: bool,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
+    seed: u64,
+    /// Write the numbers as JSON (`-`: to standard output, in place of the tables)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// `ftl bench`.
+pub(crate) fn bench(args: BenchArgs) -> Result<(), Stop> {
+    let mut options = BenchOptions::standard().map_err(Stop::user)?;
+    if let Some(scheme) = args.schemes.iter().find(|scheme| !scheme.parameters.is_empty()) {
+        return Err(Stop::user(format!(
+            "ftl bench measures schemes as they are; leave the parameters out of {scheme}"
+        )));
+    }
+    options.schemes = args.schemes.iter().map(|scheme| scheme.name.clone()).collect();
+    for name in &options.schemes {
+        info_of(name)?;
+    }
+    options.seed = args.seed;
+    if args.quick {
+        options.effort = QUICK;
+    }
+    let bars = Bars::new(&["bench".to_owned()], args.quiet);
+    let report = measure(&options, &mut |what| bars.begin(0, what)).map_err(Stop::user)?;
+    bars.finish();
+    let json = || Ok::<_, Stop>(sim::results::pretty(&serde_json::to_value(&report).map_err(Stop::user)?));
+    match &args.json {
+        Some(path) if path.as_os_str() == "-" => return say(&json()?),
+        Some(path) => write(path, &json()?)?,
+        None => {}
+    }
+    say(&tables(&report))
+}
+
+fn tables(report: &BenchReport) -> String {
+    let per_s = |rate: &Rate| [count(rate.requests_per_s), count(rate.flash_ops_per_s)];
+    let of = |value: Option<f64>| maybe(value, factor);
+    let mut large = Grid::new(
+        format!("{}, 64 jobs of 4 KiB: host requests and flash operations a CPU second", report.device),
+        [
+            "scheme",
+            "reads reserved",
+            "flash",
+            "reads queued",
+            "flash",
+            "writes, no clock",
+            "flash",
+            "WA",
+            "fill",
+            "a page",
+        ],
+    );
+    for scheme in &report.schemes {
+        let [reserved, reserved_ops] = per_s(&scheme.reads_reserved);
+        let [queued, queued_ops] = per_s(&scheme.reads_queued);
+        let [writes, writes_ops] = per_s(&scheme.writes_no_clock);
+        large.row([
+            scheme.scheme.clone(),
+            reserved,
+            reserved_ops,
+            queued,
+            queued_ops,
+            writes,
+            writes_ops,
+            of(scheme.writes_no_clock.write_amplification),
+            format!("{} s", digits(scheme.precondition_s)),
+            scheme.bytes_per_page.map_or_else(|| NOTHING.to_owned(), |value| format!("{} B", digits(value))),
+        ]);
+    }
+    let mut out = large.text();
+    if let Some(scheme) = report.schemes.first() {
+        out += &format!(
+            "fill: preconditioning with {}; a page: memory of array and scheme for each physical page\n",
+            bytes(scheme.precondition_bytes)
+        );
+    }
+    if report.small.is_empty() {
+        return out;
+    }
+    let mut small = Grid::new(
+        format!(
+            "{}, queued, depth 32, 4 KiB: host requests and flash operations a CPU second",
+            report.small_device
+        ),
+        ["scheme", "sequential writes", "flash", "random reads", "flash", "random writes", "flash", "WA"],
+    );
+    for scheme in &report.small {
+        let [sequential, sequential_ops] = per_s(&scheme.sequential_write);
+        let [reads, reads_ops] = per_s(&scheme.random_read);
+        let [writes, writes_ops] = per_s(&scheme.random_write);
+        let wa = of(scheme.random_write.write_amplification);
+        small.row([
+            scheme.scheme.clone(),
+            sequential,
+            sequential_ops,
+            reads,
+            reads_ops,
+            writes,
+            writes_ops,
+            wa,
+        ]);
+    }
+    out + "\n" + &small.text()
+}

@@ -1,0 +1,142 @@
+//! `ftl check`: power cuts.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use check::{sweep, Failure, SweepOptions, SweepReport};
+use clap::Args;
+
+use super::progress::Bars;
+use super::stop::{one_line, say, Stop};
+use super::values::{number, positive, positive_32, threads, SchemeSpec};
+use crate::table::format::{digits, whole};
+use crate::table::grid::Grid;
+
+/// Arguments of `ftl check`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ftl check                                    every scheme, 10 000 power cuts each
+  ftl check --scheme tpftl --cuts 1000000 --faults
+  ftl check --scheme dftl --seed 7 --cut 123   one cut again, as a finding names it
+
+The power is cut at any flash operation of a running device, whatever is in flight torn or lost; the scheme recovers, and
+everything acknowledged before must be there. Exit code 1 when something is not.")]
+pub(crate) struct CheckArgs {
+    /// Scheme, with parameters where they differ from the defaults, or `all`
+    #[arg(long, value_name = "NAME[:key=value…]", default_value = "all")]
+    scheme: String,
+    /// First seed; each run of 500 cuts takes the next
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
+    seed: u64,
+    /// Power cuts for each scheme
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
+    cuts: u64,
+    /// Only this cut of the run with --seed, as a finding names it
+    #[arg(long, value_name = "K", value_parser = number, conflicts_with = "cuts")]
+    cut: Option<u64>,
+    /// Factory bad blocks, and programs and erases that fail, too
+    #[arg(long)]
+    faults: bool,
+    /// Schemes checked at a time [default: the processors of this machine]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    threads: Option<u32>,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// `ftl check`.
+pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
+    let schemes: Vec<SchemeSpec> = if args.scheme == "all" {
+        ftl::schemes::ALL.iter().map(|info| info.name.parse()).collect::<Result<_, _>>()?
+    } else {
+        vec![args.scheme.parse()?]
+    };
+    let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();
+    let bars = Bars::new(&names, args.quiet);
+    let threads = threads(args.threads).clamp(1, schemes.len());
+    let results: Vec<Mutex<Option<Result<SweepReport, Failure>>>> =
+        schemes.iter().map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(scheme) = schemes.get(index) else { break };
+                bars.begin(index, &format!("{} power cuts", whole(args.cuts)));
+                let mut tell = |done: u64, all: u64| bars.done(index, done as f64 / all.max(1) as f64);
+                let result = sweep(&sweep_options(&args, scheme), &mut tell);
+                bars.ended(index);
+                if let Ok(mut place) = results[index].lock() {
+                    *place = Some(result);
+                }
+            });
+        }
+    });
+    bars.finish();
+    let mut found = Vec::new();
+    for (scheme, place) in schemes.iter().zip(results) {
+        let result = place.into_inner().ok().flatten();
+        let result =
+            result.ok_or_else(|| Stop::user(format!("the check of {scheme} ended without a result")))?;
+        found.push((scheme, result));
+    }
+    say(&table(&found))?;
+    match found.iter().find_map(|(scheme, result)| result.as_ref().err().map(|failure| (*scheme, failure))) {
+        Some((scheme, failure)) => Err(Stop::Finding(in_words(scheme, failure))),
+        None => Ok(()),
+    }
+}
+
+fn sweep_options(args: &CheckArgs, scheme: &SchemeSpec) -> SweepOptions {
+    SweepOptions {
+        only_cut: args.cut,
+        faults: args.faults,
+        parameters: scheme.parameters.clone(),
+        ..SweepOptions::new(&scheme.name, args.seed, args.cuts)
+    }
+}
+
+fn table(found: &[(&SchemeSpec, Result<SweepReport, Failure>)]) -> String {
+    let header = [
+        "scheme",
+        "found",
+        "cuts",
+        "while recovering",
+        "pages torn",
+        "in flight",
+        "done",
+        "dropped",
+        "cuts/s",
+    ];
+    let mut grid = Grid::new("Power cuts", header);
+    for (scheme, result) in found {
+        let cells = match result {
+            Ok(report) => [
+                "nothing lost".to_owned(),
+                whole(report.cuts),
+                whole(report.nested_cuts),
+                whole(report.torn_pages + report.torn_blocks),
+                digits((report.completed + report.dropped) as f64 / report.cuts.max(1) as f64),
+                whole(report.completed),
+                whole(report.dropped),
+                whole(report.cuts_a_second()),
+            ],
+            Err(_) => ["FAILED", "", "", "", "", "", "", ""].map(str::to_owned),
+        };
+        grid.row(std::iter::once(scheme.to_string()).chain(cells));
+    }
+    grid.text()
+}
+
+fn in_words(scheme: &SchemeSpec, failure: &Failure) -> String {
+    let cut = failure.cut.map_or_else(String::new, |cut| format!(", cut {cut}"));
+    let mut command = format!("ftl check --scheme {scheme} --seed {}", failure.seed);
+    command += &failure.cut.map_or_else(String::new, |cut| format!(" --cut {cut}"));
+    command += if failure.faults { " --faults" } else { "" };
+    one_line(&format!(
+        "scheme {scheme}, seed {}{cut}, {}: {}; repeat with: {command}",
+        failure.seed, failure.phase, failure.what
+    ))
+}

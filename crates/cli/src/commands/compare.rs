@@ -1,0 +1,204 @@
+//! `ftl compare` and `ftl run`.
+
+use std::time::Instant;
+
+use clap::Args;
+use sim::results::Run;
+use sim::{Experiment, Listed, Load, PhaseSpec, RunError, TimingModel, Verify};
+
+use super::options::Options;
+use super::output::{self, Detail};
+use super::progress::Bars;
+use super::repeat::Again;
+use super::setup::{saturation, Setup};
+use super::stop::{note, Stop};
+use super::values::{threads, SchemeSpec};
+use crate::table::facts::labels;
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  ftl compare
+      the built-in jobs: 4 KiB random and sequential reads and writes of 64 jobs on femu-32g in steady state
+  ftl compare jobs.fio --device femu-32g --export 30GiB --cache 3% --report out.html
+  ftl compare --trace Financial1.spc.xz --cache 1%
+      recorded arrival times, on the smallest preset that holds the trace
+  ftl compare --trace prxy_0.csv.gz --mode closed --depth 64 --rows 0..100000
+  ftl compare --schemes page,tpftl,tpftl:techniques=rs,tpftl:techniques=- --synth financial1
+      one row for each variant of a scheme
+  ftl compare jobs.fio --timing reserved --host-overhead-us 5 --host-cpus 4
+  ftl compare jobs.fio --output-format=fio-json > fio.json
+
+Sizes are bytes, or KiB, MiB, GiB, TiB (powers of 1024); shares are percent; times take us, ms, s, min, h.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ftl run tpftl                                        the built-in jobs
+  ftl run tpftl:techniques=rs --trace Financial1.spc.xz
+  ftl run dftl jobs.fio --verify --faults program=20,erase=5
+  ftl run page --synth websearch1 --requests 100000 --json -
+
+Sizes are bytes, or KiB, MiB, GiB, TiB (powers of 1024); shares are percent; times take us, ms, s, min, h.";
+
+/// Arguments of `ftl compare`.
+#[derive(Args, Debug)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub(crate) struct CompareArgs {
+    /// Schemes, with parameters where they differ from the defaults: NAME[:key=value…],… (see `ftl schemes`)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "page,dftl,tpftl")]
+    schemes: Vec<SchemeSpec>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Arguments of `ftl run`.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// Scheme, with parameters where they differ from the defaults (see `ftl schemes`)
+    #[arg(help_heading = "Arguments", value_name = "SCHEME[:key=value…]")]
+    scheme: SchemeSpec,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// `ftl compare`.
+pub(crate) fn compare(args: CompareArgs, again: &Again) -> Result<(), Stop> {
+    for (index, scheme) in args.schemes.iter().enumerate() {
+        if args.schemes[..index].contains(scheme) {
+            return Err(Stop::user(format!("--schemes has {scheme} twice; give each variant once")));
+        }
+    }
+    all(&args.schemes, &args.options, again, Detail::SideBySide)
+}
+
+/// `ftl run`.
+pub(crate) fn run(args: RunArgs, again: &Again) -> Result<(), Stop> {
+    all(&[args.scheme], &args.options, again, Detail::Full)
+}
+
+fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail) -> Result<(), Stop> {
+    output::check(&options.output)?;
+    let setup = Setup::new(options)?;
+    let experiments: Vec<Experiment> = schemes.iter().map(|scheme| setup.experiment(scheme, again)).collect();
+    for experiment in &experiments {
+        rehearse(experiment)?;
+    }
+    if !options.running.quiet {
+        setup.notes.iter().for_each(|text| note(text));
+    }
+    let began = Instant::now();
+    let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();
+    let bars = Bars::new(&names, options.running.quiet);
+    let results = sim::compare(&experiments, threads(options.running.threads), &bars);
+    bars.finish();
+    conclude(results, &setup, options, detail, began)
+}
+
+/// Opens the scheme on the device and issues nothing, so that what cannot work is told of at once.
+fn rehearse(experiment: &Experiment) -> Result<(), Stop> {
+    let nothing = Listed::new("nothing", Vec::new());
+    let phase = PhaseSpec::new("start", Load::Closed { source: std::sync::Arc::new(nothing), depth: 1 });
+    let rehearsal = Experiment {
+        warm_up: Vec::new(),
+        phases: vec![phase],
+        timing: TimingModel::NoClock,
+        verify: Verify::Off,
+        ..experiment.clone()
+    };
+    sim::run(&rehearsal, &()).map(|_| ()).map_err(|error| in_words(&error))
+}
+
+/// Shows what there is, and decides how the command ends.
+fn conclude(
+    results: Vec<Result<Run, RunError>>,
+    setup: &Setup,
+    options: &Options,
+    detail: Detail,
+    began: Instant,
+) -> Result<(), Stop> {
+    let (mut runs, mut stops) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(run) => runs.push(run),
+            Err(error) => {
+                stops.push(in_words(&error));
+                if let RunError::Broken { run, .. } = error {
+                    runs.push(*run);
+                }
+            }
+        }
+    }
+    // What the user can mend says all; results of the other schemes would only bury it.
+    if let Some(at) = stops.iter().position(|stop| matches!(stop, Stop::User(_))) {
+        return Err(stops.swap_remove(at));
+    }
+    output::show(&runs, &options.output, detail, began.elapsed())?;
+    if !options.running.quiet {
+        for (run, label) in runs.iter().zip(labels(&runs)) {
+            let elapsed_ns = run.phases.iter().map(|phase| phase.elapsed_ns).sum();
+            saturation(setup, &label, elapsed_ns).iter().for_each(|text| note(text));
+        }
+    }
+    stops.into_iter().next().map_or(Ok(()), Err)
+}
+
+fn in_words(error: &RunError) -> Stop {
+    match error {
+        RunError::Broken { .. } | RunError::Panicked { .. } => Stop::Finding(error.to_string()),
+        _ => Stop::User(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> Options {
+        #[derive(clap::Parser)]
+        struct Call {
+            #[command(flatten)]
+            options: Options,
+        }
+        let call = <Call as clap::Parser>::try_parse_from(["ftl", "--device", "tpftl-512m", "--quiet"]);
+        call.expect("a call").options
+    }
+
+    /// What the command says when a run ends like this.
+    fn ended(error: RunError) -> Stop {
+        let options = options();
+        let setup = Setup::new(&options).expect("a set-up");
+        let ended = conclude(vec![Err(error)], &setup, &options, Detail::SideBySide, Instant::now());
+        ended.expect_err("a stop")
+    }
+
+    #[test]
+    fn a_broken_invariant_is_a_finding_with_the_command_that_repeats_it() {
+        let broken = RunError::Broken {
+            run: Box::default(),
+            first: "issued = completed (3, 2)".to_owned(),
+            repeat: "ftl run dftl a.fio --seed 3".to_owned(),
+        };
+        let Stop::Finding(sentence) = ended(broken) else { panic!("no finding") };
+        assert_eq!(
+            sentence,
+            "broken invariant: issued = completed (3, 2); repeat with: ftl run dftl a.fio --seed 3"
+        );
+    }
+
+    #[test]
+    fn a_panic_of_a_scheme_is_a_finding_and_bad_input_is_not() {
+        let panicked = RunError::Panicked {
+            scheme: "dftl".to_owned(),
+            phase: "mixed".to_owned(),
+            seed: 3,
+            message: "left\nright".to_owned(),
+            repeat: "ftl run dftl a.fio --seed 3".to_owned(),
+        };
+        assert!(
+            matches!(ended(panicked), Stop::Finding(text) if text.contains("repeat with: ftl run dftl a.fio"))
+        );
+        assert!(
+            matches!(ended(RunError::Spec("too small".to_owned())), Stop::User(text) if text == "too small")
+        );
+    }
+}

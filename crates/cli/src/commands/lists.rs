@@ -1,0 +1,326 @@
+//! `ftl schemes`, `ftl devices`, `ftl workloads`.
+
+use clap::Args;
+use nand::timing::Policy;
+use nand::Device;
+use serde_json::json;
+use workload::synth::{calibration, catalogue, Synth};
+
+use super::stop::{say, Stop};
+use super::values::info_of;
+use crate::table::format::{bytes, digits, exact_time, percent, time};
+use crate::table::grid::Grid;
+
+/// Arguments of `ftl schemes`.
+#[derive(Args, Debug)]
+#[command(after_help = "Use:\n  ftl compare --schemes page,dftl:protected=30,tpftl:techniques=rs")]
+pub(crate) struct SchemesArgs {
+    /// Only this scheme
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `ftl devices`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ftl devices
+  ftl devices femu-32g > mine.toml     a device file to change
+  ftl compare --device mine.toml")]
+pub(crate) struct DevicesArgs {
+    /// Print this preset or device file in full, as a device file
+    #[arg(value_name = "NAME|FILE.toml")]
+    name: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `ftl workloads`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ftl workloads financial1
+  ftl compare --synth financial1 --requests 500000
+  ftl trace make financial1 --requests 8000 -o oltp.spc")]
+pub(crate) struct WorkloadsArgs {
+    /// Only this workload
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// `ftl schemes`.
+pub(crate) fn schemes(args: SchemesArgs) -> Result<(), Stop> {
+    let shown = match &args.name {
+        Some(name) => vec![info_of(name)?],
+        None => ftl::schemes::ALL.to_vec(),
+    };
+    if args.json {
+        let parameter = |p: &ftl::Parameter| json!({ "name": p.name, "default": p.default, "what": p.what });
+        let scheme = |info: &&ftl::Info| {
+            json!({
+                "name": info.name,
+                "what": info.what,
+                "paper": info.paper,
+                "parameters": info.parameters.iter().map(parameter).collect::<Vec<_>>(),
+            })
+        };
+        let all: Vec<_> = shown.iter().map(scheme).collect();
+        return say(&sim::results::pretty(&all.into()));
+    }
+    let mut out = String::new();
+    for info in shown {
+        out += &format!("{:<8} {}\n{:<8} {}\n", info.name, info.what, "", info.paper);
+        for parameter in info.parameters {
+            out += &format!("{:<8}   {}={}\n", "", parameter.name, parameter.default);
+            for line in wrapped(parameter.what, 96) {
+                out += &format!("{:<8}       {line}\n", "");
+            }
+        }
+        out.push('\n');
+    }
+    say(&out)
+}
+
+/// Text in lines of up to `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let Some(line) = lines.last_mut() else { break };
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// `ftl devices`.
+pub(crate) fn devices(args: DevicesArgs) -> Result<(), Stop> {
+    let shown = match &args.name {
+        Some(name) => vec![Device::load(name)?],
+        None => Device::presets().into_iter().map(Device::named).collect::<Result<_, _>>()?,
+    };
+    if args.json {
+        let all: Vec<_> = shown.iter().map(device_json).collect();
+        return say(&sim::results::pretty(&all.into()));
+    }
+    match (&args.name, &shown[..]) {
+        (Some(_), [device]) => say(&device_file(device)),
+        _ => say(&device_table(&shown)),
+    }
+}
+
+fn device_table(devices: &[Device]) -> String {
+    let header = [
+        "device",
+        "raw",
+        "exported",
+        "spare",
+        "of exported",
+        "dies",
+        "block",
+        "page",
+        "read",
+        "program",
+        "erase",
+    ];
+    let mut grid = Grid::new("", header);
+    for device in devices {
+        let g = &device.geometry;
+        let page = u64::from(g.page_bytes);
+        grid.row([
+            device.name.clone(),
+            bytes(device.raw_bytes()),
+            bytes(device.exported_bytes()),
+            bytes(device.over_provisioning_bytes()),
+            percent(device.over_provisioning_bytes() as f64 / device.exported_bytes() as f64),
+            g.dies().to_string(),
+            bytes(u64::from(g.pages_per_block) * page),
+            bytes(page),
+            exact_time(device.read_ns),
+            exact_time(device.program_ns),
+            exact_time(device.erase_ns),
+        ]);
+    }
+    let mut out = grid.text();
+    out.push('\n');
+    for device in devices {
+        out += &format!("{:<13} {}\n", device.name, device.what);
+    }
+    out + "\nSpare is raw less exported: over-provisioning, bad blocks and the collection reserve. `ftl devices NAME` prints \
+           a device\nfile; --export SIZE changes what is exported.\n"
+}
+
+fn device_json(device: &Device) -> serde_json::Value {
+    let g = &device.geometry;
+    json!({
+        "name": device.name,
+        "what": device.what,
+        "raw_bytes": device.raw_bytes(),
+        "exported_bytes": device.exported_bytes(),
+        "over_provisioning_bytes": device.over_provisioning_bytes(),
+        "utilisation": device.utilisation(),
+        "channels": g.channels,
+        "luns_per_channel": g.luns_per_channel,
+        "planes_per_lun": g.planes_per_lun,
+        "blocks_per_plane": g.blocks_per_plane,
+        "pages_per_block": g.pages_per_block,
+        "page_bytes": g.page_bytes,
+        "oob_bytes": g.oob_bytes,
+        "read_ns": device.read_ns,
+        "program_ns": device.program_ns,
+        "erase_ns": device.erase_ns,
+        "suspend_ns": device.suspend_ns,
+        "channel_mb_s": device.channel_mb_s,
+        "factory_bad_ppm": device.factory_bad_ppm,
+        "policy": policy(device),
+        "host_overhead_ns": device.host_overhead_ns,
+        "host_cpus": device.host_cpus,
+        "controller_cores": device.controller_cores,
+        "sram_bytes": device.sram_bytes,
+        "energy": device.energy,
+    })
+}
+
+fn policy(device: &Device) -> &'static str {
+    match device.policy {
+        Policy::Fcfs => "fcfs",
+        Policy::HostReadsFirst => "host-reads-first",
+        Policy::Suspend => "suspend",
+    }
+}
+
+/// A device as the file that describes it.
+fn device_file(device: &Device) -> String {
+    let g = &device.geometry;
+    let us = |ns: u64| ns as f64 / 1e3;
+    let size = |value: u64| {
+        let text = bytes(value);
+        match nand::parse_size(&text) {
+            Ok(exact) if exact == value => format!("\"{text}\""),
+            _ => value.to_string(),
+        }
+    };
+    let spare = device.over_provisioning_bytes();
+    let mut out = format!(
+        "name = {}\nwhat = {}\n",
+        serde_json::Value::from(device.name.as_str()),
+        serde_json::Value::from(device.what.as_str())
+    );
+    out += &format!(
+        "exported = {} # {} = {} of raw; {} spare = {} of exported\n",
+        size(device.exported_bytes()),
+        bytes(device.exported_bytes()),
+        percent(device.utilisation()),
+        bytes(spare),
+        percent(spare as f64 / device.exported_bytes() as f64)
+    );
+    if let Some(sram) = device.sram_bytes {
+        out += &format!("sram = {} # the default of --cache\n", size(sram));
+    }
+    out += &format!(
+        "factory_bad_ppm = {} # blocks, parts per million\npolicy = \"{}\" # fcfs, host-reads-first or suspend\n",
+        device.factory_bad_ppm,
+        policy(device)
+    );
+    out += &format!(
+        "\n[geometry] # {} raw, {} dies\nchannels = {}\nluns_per_channel = {}\nplanes_per_lun = {}\nblocks_per_plane = {}\n\
+         pages_per_block = {}\npage_bytes = {}\noob_bytes = {}\n",
+        bytes(device.raw_bytes()),
+        g.dies(),
+        g.channels,
+        g.luns_per_channel,
+        g.planes_per_lun,
+        g.blocks_per_plane,
+        g.pages_per_block,
+        g.page_bytes,
+        g.oob_bytes
+    );
+    out += &format!(
+        "\n[times]\nread_us = {}\nprogram_us = {}\nerase_us = {}\nsuspend_us = {} # added to what a suspension interrupts\n\
+         channel_mb_s = {} # 0: transfers take no time\n",
+        us(device.read_ns),
+        us(device.program_ns),
+        us(device.erase_ns),
+        us(device.suspend_ns),
+        device.channel_mb_s
+    );
+    out += &format!(
+        "\n[host]\noverhead_us = {} # a request, of software\ncpus = {}\n\n[controller]\ncores = {}\n",
+        us(device.host_overhead_ns),
+        device.host_cpus,
+        device.controller_cores
+    );
+    let e = &device.energy;
+    out + &format!(
+        "\n[energy]\nsupply_v = {}\nread_ma = {}\nprogram_ma = {}\nerase_ma = {}\ntransfer_ma = {}\nidle_ma = {}\n",
+        e.supply_v, e.read_ma, e.program_ma, e.erase_ma, e.transfer_ma, e.idle_ma
+    )
+}
+
+/// `ftl workloads`.
+pub(crate) fn workloads(args: WorkloadsArgs) -> Result<(), Stop> {
+    let shown: Vec<&Synth> = match &args.name {
+        Some(name) => vec![Synth::find(name)?],
+        None => catalogue().iter().collect(),
+    };
+    if args.json {
+        let mut all = Vec::new();
+        for synth in shown {
+            all.push(json!({
+                "name": synth.name,
+                "what": synth.what,
+                "source": synth.source,
+                "span_bytes": synth.span_bytes(),
+                "mean_gap_ns": synth.mean_gap_ns(),
+                "calibration": calibration(synth.name)?,
+            }));
+        }
+        return say(&sim::results::pretty(&all.into()));
+    }
+    for synth in shown {
+        say(&workload_text(synth)?)?;
+    }
+    say("Ours is measured on 200 000 requests. Arrivals are exponential; their rate is our choice, not published.\n")
+}
+
+fn workload_text(synth: &Synth) -> Result<String, Stop> {
+    let mut grid = Grid::new("", ["statistic", "published", "ours"]);
+    for row in calibration(synth.name)? {
+        let (statistic, share) = (row.statistic, row.published <= 1.0 && !row.statistic.contains(','));
+        let show = |value: f64| if share { percent(value) } else { digits(value) };
+        grid.row([statistic.to_owned(), show(row.published), show(row.ours)]);
+    }
+    Ok(format!(
+        "{}: {}\naddresses up to {}, a request every {}; calibrated to {}\n{}\n",
+        synth.name,
+        synth.what,
+        bytes(synth.span_bytes()),
+        time(synth.mean_gap_ns() as f64),
+        synth.source,
+        grid.text()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_device_file_describes_the_same_device() {
+        for name in Device::presets() {
+            let device = Device::named(name).expect("a preset");
+            let again = Device::parse("printed.toml", &device_file(&device)).expect("a device file");
+            assert_eq!(again, device, "{name}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The `ftl` command, subcommand by subcommand.
+//!
+//! | file | command |
+//! | --- | --- |
+//! | `compare.rs` | `ftl compare`, `ftl run` |
+//! | `trace.rs` | `ftl trace info`, `ftl trace make` |
+//! | `lists.rs` | `ftl schemes`, `ftl devices`, `ftl workloads` |
+//! | `bench.rs` | `ftl bench` |
+//! | `check.rs` | `ftl check` |
+//! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
+//! | `setup.rs`, `input.rs` | from options to a device and a workload |
+//! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
+//!
+//! Exit codes: 0; 1 when a result is worthless, because an invariant did not hold or a scheme panicked; 2 when the
+//! user can mend it.
+
+mod bench;
+mod check;
+mod compare;
+mod input;
+mod lists;
+mod options;
+mod output;
+mod progress;
+mod repeat;
+mod setup;
+mod stop;
+mod trace;
+mod values;
+
+use std::ffi::OsString;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use stop::Stop;
+
+const EXAMPLES: &str = "\
+Examples:
+  ftl compare                              page, dftl and tpftl on a 32 GiB device: what translation costs
+  ftl compare --trace oltp.spc.xz          the same schemes under a recorded trace
+  ftl compare jobs.fio --report out.html   a fio job file in virtual time, with a page of plots
+  ftl run tpftl --synth financial1         one scheme in full detail
+  ftl trace info oltp.spc.xz               what a trace looks like
+  ftl schemes                              what can be compared
+
+Exit code 0; 1 when an invariant did not hold or a scheme panicked; 2 when the call or a file is wrong.";
+
+/// Flash translation layers, simulated in virtual time: what does a scheme cost, under which load, on which device?
+#[derive(Parser)]
+#[command(name = "ftl", version, after_help = EXAMPLES, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run several schemes on one workload and show them side by side
+    Compare(compare::CompareArgs),
+    /// Run one scheme and show everything that was counted
+    Run(compare::RunArgs),
+    /// Look at block traces, or make one
+    #[command(subcommand)]
+    Trace(trace::TraceCommand),
+    /// List the schemes with their papers and parameters
+    Schemes(lists::SchemesArgs),
+    /// List the device presets, or print one as a device file
+    Devices(lists::DevicesArgs),
+    /// List the synthetic workloads and how close they come to what was published
+    Workloads(lists::WorkloadsArgs),
+    /// Measure the simulator's own speed
+    Bench(bench::BenchArgs),
+    /// Cut the power again and again and see whether anything is lost
+    Check(check::CheckArgs),
+}
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    quiet_panics();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let ended = catch_unwind(AssertUnwindSafe(|| dispatch(&arguments)));
+    match ended {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(stop)) => stop.report(),
+        Err(panic) => Stop::panic(panic.as_ref(), &repeat::quoted(&arguments)).report(),
+    }
+}
+
+/// A panic becomes one sentence where it is caught; the trace is for those who ask for it.
+fn quiet_panics() {
+    if std::env::var_os("RUST_BACKTRACE").is_none_or(|value| value.is_empty() || value == "0") {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+}
+
+fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
+    let command = Cli::command();
+    let parsed = command.clone().try_get_matches_from(arguments);
+    let matches = parsed.map_err(|error| Stop::of_clap(&error, arguments))?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| Stop::of_clap(&error, arguments))?;
+    let again = repeat::Again::new(&command, &matches);
+    match cli.command {
+        Command::Compare(args) => compare::compare(args, &again),
+        Command::Run(args) => compare::run(args, &again),
+        Command::Trace(args) => trace::trace(args),
+        Command::Schemes(args) => lists::schemes(args),
+        Command::Devices(args) => lists::devices(args),
+        Command::Workloads(args) => lists::workloads(args),
+        Command::Bench(args) => bench::bench(args),
+        Command::Check(args) => check::check(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,234 @@
+//! What `ftl compare` and `ftl run` can be given.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use nand::timing::Policy;
+use nand::SimOptions;
+use sim::CacheSize;
+use workload::trace::{AddressMap, Ratio};
+
+use super::values::{factor, faults, micros, number, positive, positive_32, rows, time_ns, WarmUp};
+
+/// Everything that describes runs, schemes excepted.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(crate) input: InputOptions,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+    #[command(flatten)]
+    pub(crate) device: DeviceOptions,
+    #[command(flatten)]
+    pub(crate) time: TimeOptions,
+    #[command(flatten)]
+    pub(crate) running: RunningOptions,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+}
+
+/// What the host does.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Workload")]
+pub(crate) struct InputOptions {
+    /// fio job file, run in virtual time; without it, --trace and --synth: examples/double-read.fio, which is built in
+    #[arg(value_name = "WORKLOAD.fio", help_heading = "Arguments", conflicts_with_all = ["trace", "synth"])]
+    pub(crate) workload: Option<PathBuf>,
+    /// Replay a recorded block trace; format and compression are recognised
+    #[arg(long, value_name = "FILE", conflicts_with = "synth")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Run a synthetic workload (see `ftl workloads`)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) synth: Option<String>,
+    /// Requests of --synth [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) requests: Option<u64>,
+    /// Run first, with the clock off: steady (learnedftl, then random reads until no mapping entry in the cache is dirty
+    /// from it), learnedftl (six volumes of 512 KiB writes, random then sequential), fill (the device once), none, a fio
+    /// job file, or a trace [default: the job file's warmup sections, else steady]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) warm_up: Option<WarmUp>,
+    /// Seed of every random choice; the same seed gives the same results
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
+    pub(crate) seed: u64,
+}
+
+/// How requests of a trace or generator are replayed.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Replay of --trace and --synth")]
+pub(crate) struct TraceArgs {
+    /// open: requests arrive at their recorded times; closed: --depth requests are kept in flight [default: open]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
+    /// closed: requests in flight [default: 32]; open: most requests given to the device at once [default: no limit]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) depth: Option<u32>,
+    /// Multiply recorded times: 2 is half as fast, 0.5 or 1/2 twice as fast
+    #[arg(long, value_name = "F", value_parser = factor)]
+    pub(crate) time_scale: Option<Ratio>,
+    /// Cut pauses of the trace to this length, such as 1s
+    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    pub(crate) max_gap: Option<u64>,
+    /// What to do with addresses: as-is, wrap (modulo the capacity), scale (multiply by capacity / span) [default: as-is;
+    /// wrap when no device is given and the trace is larger than every preset]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) address: Option<Address>,
+    /// Keep one device of a trace of several, by its name in the trace
+    #[arg(long, value_name = "NAME")]
+    pub(crate) trace_device: Option<String>,
+    /// Keep requests from this recorded time on, such as 90s or 1.5h
+    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    pub(crate) from: Option<u64>,
+    /// Keep requests before this recorded time
+    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    pub(crate) until: Option<u64>,
+    /// Keep rows A to B of the trace, from 0, B left out
+    #[arg(long, value_name = "A..B", value_parser = rows)]
+    pub(crate) rows: Option<Range<u64>>,
+    /// A row that is not understood is an error, and not counted and left out
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// The device and the memory of the schemes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Device")]
+pub(crate) struct DeviceOptions {
+    /// Preset or device file (see `ftl devices`) [default: femu-32g; for --trace and --synth the smallest of tpftl-512m,
+    /// tpftl-16g and femu-32g that holds their addresses]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(crate) device: Option<String>,
+    /// Capacity that the host sees, such as 30GiB; the rest of the flash is over-provisioning [default: the device's]
+    #[arg(long, value_name = "SIZE", value_parser = nand::parse_size)]
+    pub(crate) export: Option<u64>,
+    /// Memory for mapping, the same for every scheme: a share of the full table (8 bytes a page) such as 3%, or a size
+    /// such as 2MiB [default: the device's SRAM if it names one, else 3%]
+    #[arg(long, value_name = "SHARE|SIZE")]
+    pub(crate) cache: Option<CacheSize>,
+    /// Free superblocks (a block of every die) at which a write waits for collection
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) gc_foreground: Option<u32>,
+    /// Free superblocks at which collection starts
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) gc_background: Option<u32>,
+    /// How victims of collection are chosen
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Victims::Greedy)]
+    pub(crate) victims: Victims,
+    /// Failing flash, in parts per million: factory-bad, program, erase, uncorrectable, metadata-retry; for example
+    /// program=20,erase=5
+    #[arg(long, value_name = "KEY=PPM,…", value_parser = faults)]
+    pub(crate) faults: Option<SimOptions>,
+}
+
+/// The clock.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Time")]
+pub(crate) struct TimeOptions {
+    /// queued: a queue for each die and channel; reserved: dies booked at submission, as FEMU does; none: count only
+    #[arg(long, value_enum, value_name = "MODEL", default_value_t = Timing::Queued)]
+    pub(crate) timing: Timing,
+    /// Who may overtake whom in a die's queue, with --timing queued [default: the device's]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) policy: Option<PolicyName>,
+    /// Host software's time for each request, in microseconds [default: the device's]
+    #[arg(long, value_name = "US", value_parser = micros)]
+    pub(crate) host_overhead_us: Option<u64>,
+    /// Host processors that share it [default: the device's]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) host_cpus: Option<u32>,
+}
+
+/// How the simulation itself runs.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Simulation")]
+pub(crate) struct RunningOptions {
+    /// Compare every read with what was written, and every page at the end of a phase (default: one page in 61)
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Schemes simulated at a time [default: the processors of this machine]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) threads: Option<u32>,
+    /// No progress and no notes on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Where results go.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputOptions {
+    /// What standard output shows
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub(crate) output_format: Format,
+    /// Write everything that was found as JSON (`-`: to standard output, in place of the table)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a row for each scheme and phase as CSV (`-`: to standard output, in place of the table)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write a page with plots that opens offline in any browser
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    Open,
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Address {
+    AsIs,
+    Wrap,
+    Scale,
+}
+
+impl From<Address> for AddressMap {
+    fn from(address: Address) -> AddressMap {
+        match address {
+            Address::AsIs => AddressMap::AsIs,
+            Address::Wrap => AddressMap::Wrap,
+            Address::Scale => AddressMap::Scale,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Victims {
+    Greedy,
+    CostBenefit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Timing {
+    Queued,
+    Reserved,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyName {
+    Fcfs,
+    HostReadsFirst,
+    Suspend,
+}
+
+impl From<PolicyName> for Policy {
+    fn from(name: PolicyName) -> Policy {
+        match name {
+            PolicyName::Fcfs => Policy::Fcfs,
+            PolicyName::HostReadsFirst => Policy::HostReadsFirst,
+            PolicyName::Suspend => Policy::Suspend,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Csv,
+    FioJson,
+}

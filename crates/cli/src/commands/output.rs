@@ -1,0 +1,128 @@
+//! Results on standard output and in files.
+
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use sim::results::{fio_json_runs, pretty, to_csv, to_json, Run};
+
+use super::options::{Format, OutputOptions};
+use super::stop::{note, say, Stop};
+use crate::report;
+use crate::table::format::digits;
+use crate::table::{compare_table, run_detail};
+
+/// How much a table tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// A row for each run.
+    SideBySide,
+    /// Everything about one run.
+    Full,
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What standard output shows.
+fn format(options: &OutputOptions) -> Result<Format, Stop> {
+    let to_stdout = |path: &Option<std::path::PathBuf>| path.as_deref().is_some_and(is_stdout);
+    let mut asked = Vec::new();
+    if to_stdout(&options.json) {
+        asked.push(Format::Json);
+    }
+    if to_stdout(&options.csv) {
+        asked.push(Format::Csv);
+    }
+    if options.output_format != Format::Table && !asked.contains(&options.output_format) {
+        asked.push(options.output_format);
+    }
+    match asked[..] {
+        [] => Ok(Format::Table),
+        [one] => Ok(one),
+        _ => Err(Stop::user("standard output can show one format only; write the others to files")),
+    }
+}
+
+/// Whether results will have a place to go: asked before minutes are spent on them.
+pub(crate) fn check(options: &OutputOptions) -> Result<(), Stop> {
+    format(options)?;
+    if options.report.as_deref().is_some_and(is_stdout) {
+        return Err(Stop::user("--report - is not possible; name a file such as --report out.html"));
+    }
+    for path in [&options.json, &options.csv, &options.report].into_iter().flatten() {
+        if !is_stdout(path) {
+            probe(path).map_err(|error| unwritable(path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Creates the folder of a file, and tries whether the file can be written, without changing it.
+fn probe(path: &Path) -> std::io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            OpenOptions::new().append(true).open(path).map(|_| ())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Stop {
+    Stop::user(format!("{} cannot be written ({error}); name a file in a folder that can be", path.display()))
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Stop> {
+    fs::write(path, text).map_err(|error| unwritable(path, &error))
+}
+
+/// Shows runs, and writes the files that were asked for.
+pub(crate) fn show(
+    runs: &[Run],
+    options: &OutputOptions,
+    detail: Detail,
+    elapsed: Duration,
+) -> Result<(), Stop> {
+    let format = format(options)?;
+    let text = match format {
+        Format::Table => match (detail, runs) {
+            (Detail::Full, [run]) => run_detail(run),
+            _ if runs.is_empty() => String::new(),
+            _ => compare_table(runs),
+        },
+        Format::Json => to_json(runs)?,
+        Format::Csv => to_csv(runs)?,
+        Format::FioJson => pretty(&fio_json_runs(runs)),
+    };
+    say(&text)?;
+    let mut written = Vec::new();
+    if let Some(path) = options.json.as_deref().filter(|path| !is_stdout(path)) {
+        write(path, &to_json(runs)?)?;
+        written.push(("JSON", path, ""));
+    }
+    if let Some(path) = options.csv.as_deref().filter(|path| !is_stdout(path)) {
+        write(path, &to_csv(runs)?)?;
+        written.push(("CSV", path, ""));
+    }
+    if let Some(path) = &options.report {
+        write(path, &report::html(runs).map_err(Stop::user)?)?;
+        written.push(("Report", path, " (opens offline in any browser)"));
+    }
+    let mut closing = format!("{:<9} {} s\n", "Took", digits(elapsed.as_secs_f64()));
+    for (what, path, remark) in written {
+        closing += &format!("{what:<9} {}{remark}\n", path.display());
+    }
+    if format == Format::Table && !runs.is_empty() {
+        say(&closing)?;
+    } else {
+        closing.lines().skip(1).for_each(note);
+    }
+    Ok(())
+}

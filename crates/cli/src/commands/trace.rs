@@ -1,0 +1,274 @@
+//! `ftl trace info` and `ftl trace make`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use workload::profile::KindProfile;
+use workload::synth::Synth;
+use workload::trace::{info, write_fio_iolog, write_spc, TraceInfo, TraceOptions};
+
+use super::options::TraceArgs;
+use super::stop::{note, say, Stop};
+use super::values::{number, positive, rows, time_ns};
+use crate::table::format::{bytes, count, digits, percent, time, whole};
+use crate::table::grid::Grid;
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  ftl trace info websearch1.spc.xz
+  ftl trace info *.csv.gz --json > traces.json
+  ftl trace info prxy_0.csv --rows 0..20000 --strict
+
+Understood, by content: SPC, MSR Cambridge, Systor '17, CloudPhysics, FlashSim, MQSim, blkparse text, fio iolog v2 and
+v3, Pixel 6a and Nexus 5 phone traces; plain or as gz, xz, zst, bz2.";
+
+const MAKE_EXAMPLES: &str = "\
+Examples:
+  ftl trace make financial1 --requests 8000 --seed 2026 -o oltp.spc
+  ftl trace make websearch1 --requests 100000 -o web.iolog        for fio's read_iolog=
+
+Everything made is synthetic: it has the published statistics of its namesake, not its requests (see `ftl workloads`).";
+
+/// `ftl trace …`.
+#[derive(Subcommand, Debug)]
+pub(crate) enum TraceCommand {
+    /// Counts, mix, sizes, footprint, sequentiality, and a sketch of where requests go over time
+    #[command(after_help = INFO_EXAMPLES)]
+    Info(InfoArgs),
+    /// Write a synthetic workload as a trace
+    #[command(after_help = MAKE_EXAMPLES)]
+    Make(MakeArgs),
+}
+
+/// Arguments of `ftl trace info`.
+#[derive(Args, Debug)]
+pub(crate) struct InfoArgs {
+    /// Traces
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Keep one device of a trace of several, by its name in the trace
+    #[arg(long, value_name = "NAME")]
+    trace_device: Option<String>,
+    /// Keep requests from this recorded time on, such as 90s or 1.5h
+    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    from: Option<u64>,
+    /// Keep requests before this recorded time
+    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    until: Option<u64>,
+    /// Keep rows A to B, from 0, B left out
+    #[arg(long, value_name = "A..B", value_parser = rows)]
+    rows: Option<std::ops::Range<u64>>,
+    /// A row that is not understood is an error, and not counted and left out
+    #[arg(long)]
+    strict: bool,
+    /// Everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `ftl trace make`.
+#[derive(Args, Debug)]
+pub(crate) struct MakeArgs {
+    /// Synthetic workload (see `ftl workloads`)
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Requests
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = positive)]
+    requests: u64,
+    /// Seed; the same seed gives the same trace
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = number)]
+    seed: u64,
+    /// File to write; `-` for standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// Format [default: fio for a name that ends in .iolog or .log, else spc]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<MadeFormat>,
+}
+
+/// A format that traces are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MadeFormat {
+    Spc,
+    Fio,
+}
+
+/// `ftl trace`.
+pub(crate) fn trace(command: TraceCommand) -> Result<(), Stop> {
+    match command {
+        TraceCommand::Info(args) => show_info(&args),
+        TraceCommand::Make(args) => make(&args),
+    }
+}
+
+fn show_info(args: &InfoArgs) -> Result<(), Stop> {
+    let options = read_options(args)?;
+    let mut found = Vec::new();
+    for (index, file) in args.files.iter().enumerate() {
+        let info = info(file, &options)?;
+        if args.json {
+            found.push(info);
+            continue;
+        }
+        let gap = if index == 0 { "" } else { "\n" };
+        say(&format!("{gap}{}", in_full(&info)))?;
+    }
+    if args.json {
+        let text = serde_json::to_value(&found).map_err(Stop::user)?;
+        say(&sim::results::pretty(&text))?;
+    }
+    Ok(())
+}
+
+fn read_options(args: &InfoArgs) -> Result<TraceOptions, Stop> {
+    super::input::trace_options(&TraceArgs {
+        mode: None,
+        depth: None,
+        time_scale: None,
+        max_gap: None,
+        address: None,
+        trace_device: args.trace_device.clone(),
+        from: args.from,
+        until: args.until,
+        rows: args.rows.clone(),
+        strict: args.strict,
+    })
+}
+
+/// A trace in words, numbers and a sketch.
+fn in_full(info: &TraceInfo) -> String {
+    let profile = &info.profile;
+    let mut out = String::new();
+    let mut put = |name: &str, text: String| out += &format!("{name:<11} {text}\n");
+    let bad = if info.bad_rows == 0 {
+        "all understood".to_owned()
+    } else {
+        format!("{} more not understood and left out", whole(info.bad_rows))
+    };
+    put("Trace", format!("{}: {}, {}", info.file, info.format.name(), info.compression.name()));
+    put("Rows", format!("{}, {bad}; {} other lines", whole(info.rows), whole(info.other_lines)));
+    for sample in &info.bad_samples {
+        put("", sample.clone());
+    }
+    if info.adjusted_rows > 0 {
+        put("", format!("one sector too many taken off {} rows", whole(info.adjusted_rows)));
+    }
+    let rate = if profile.duration_ns == 0 {
+        String::new()
+    } else {
+        format!(", {} a second", count(profile.mean_iops))
+    };
+    put(
+        "Requests",
+        format!(
+            "{} in {}{rate}, longest pause {}; {} trims, {} flushes",
+            whole(profile.requests),
+            time(profile.duration_ns as f64),
+            time(profile.longest_gap_ns as f64),
+            whole(profile.trims.count),
+            whole(profile.flushes)
+        ),
+    );
+    put(
+        "Footprint",
+        format!(
+            "{} touched between {} and {}",
+            bytes(profile.pages_touched * workload::profile::PAGE_BYTES),
+            bytes(profile.first_byte),
+            bytes(profile.span_bytes)
+        ),
+    );
+    put("Rewrites", format!("{} of page writes go to a page written before", percent(profile.rewrite_share)));
+    put("Sizes", sizes(info));
+    if info.devices.len() > 1 {
+        let devices = info
+            .devices
+            .iter()
+            .map(|(name, first, size)| format!("{name} of {} at {}", bytes(*size), bytes(*first)));
+        put("Devices", devices.collect::<Vec<_>>().join(", "));
+    }
+    out += &format!("\n{}\n{}", kinds(info).text(), info.sketch.render());
+    out
+}
+
+/// The most frequent request sizes.
+fn sizes(info: &TraceInfo) -> String {
+    let all = info.profile.reads.count + info.profile.writes.count;
+    let size = |s: &workload::profile::SizeCount| {
+        format!("{} {}", bytes(s.bytes), percent(s.count as f64 / all.max(1) as f64))
+    };
+    let shown: Vec<String> = info.profile.sizes.iter().take(6).map(size).collect();
+    format!("{}{}", shown.join(", "), if info.profile.sizes.len() > 6 { ", …" } else { "" })
+}
+
+/// Reads, writes and trims, a row for each kind that occurs.
+fn kinds(info: &TraceInfo) -> Grid {
+    let header = [
+        "",
+        "requests",
+        "share",
+        "bytes",
+        "mean",
+        "smallest",
+        "largest",
+        "sequential",
+        "of 16 streams",
+        "pages",
+    ];
+    let mut grid = Grid::new("", header);
+    let of: [(&str, &KindProfile); 3] =
+        [("reads", &info.profile.reads), ("writes", &info.profile.writes), ("trims", &info.profile.trims)];
+    for (name, kind) in of.into_iter().filter(|(_, kind)| kind.count > 0) {
+        grid.row([
+            name.to_owned(),
+            whole(kind.count),
+            percent(kind.count as f64 / info.profile.requests.max(1) as f64),
+            bytes(kind.bytes),
+            format!("{} KiB", digits(kind.mean_bytes / 1024.0)),
+            bytes(kind.smallest),
+            bytes(kind.largest),
+            percent(kind.sequential),
+            percent(kind.near_sequential),
+            whole(kind.pages),
+        ]);
+    }
+    grid
+}
+
+fn make(args: &MakeArgs) -> Result<(), Stop> {
+    let requests = Synth::open(&args.name, args.requests, args.seed)?;
+    let path = &args.output;
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let format = args.format.unwrap_or(match ending {
+        Some("iolog" | "log") => MadeFormat::Fio,
+        _ => MadeFormat::Spc,
+    });
+    let write = |out: &mut dyn Write| {
+        let mut out = BufWriter::new(out);
+        let rows = match format {
+            MadeFormat::Spc => write_spc(&mut out, requests)?,
+            MadeFormat::Fio => write_fio_iolog(&mut out, "/dev/ftl", requests)?,
+        };
+        out.flush()?;
+        Ok(rows)
+    };
+    if path.as_os_str() == "-" {
+        return match write(&mut io::stdout().lock()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(unwritable(path, &error)),
+        };
+    }
+    let rows =
+        File::create(path).and_then(|mut file| write(&mut file)).map_err(|error| unwritable(path, &error))?;
+    note(&format!("{} requests of {} (synthetic) in {}", whole(rows), args.name, path.display()));
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Stop {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Stop::Unread;
+    }
+    Stop::user(format!("{} cannot be written ({error}); name a file in a folder that can be", path.display()))
+}

@@ -1,0 +1,5 @@
+//! The `ftl` command.
+
+fn main() -> std::process::ExitCode {
+    ftlcli::commands::main()
+}

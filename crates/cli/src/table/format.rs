@@ -1,0 +1,155 @@
+//! Numbers for people: three significant digits, a unit, and a dash where there is nothing to say.
+
+/// What stands where a number has no meaning.
+pub const NOTHING: &str = "-";
+
+/// Three significant digits without an exponent, for numbers below a million.
+pub fn digits(value: f64) -> String {
+    // Rounded first, so that 9.996 becomes 10.0 and not 10.00.
+    let places = |value: f64| match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 || v == 0.0 => 2,
+        v if v >= 0.1 => 3,
+        _ => 4,
+    };
+    let first = places(value);
+    let rounded = (value * 10_f64.powi(first)).round() / 10_f64.powi(first);
+    let places = if value == 0.0 { 0 } else { places(rounded).min(first) as usize };
+    format!("{rounded:.places$}")
+}
+
+fn scaled(value: f64, base: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut index = 0;
+    // 999.5 would print as 1000 of the smaller unit.
+    while value.abs() >= base - 0.5 && index + 1 < units.len() {
+        value /= base;
+        index += 1;
+    }
+    format!("{} {}", digits(value), units[index]).trim_end().to_owned()
+}
+
+/// A count: `512`, `85.3 K`, `1.02 M`.
+pub fn count(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1000.0 {
+        return format!("{value:.0}");
+    }
+    scaled(value, 1000.0, &["", "K", "M", "G", "T"])
+}
+
+/// A whole number with thousands apart: `12 345 678`.
+pub fn whole(value: u64) -> String {
+    let plain = value.to_string();
+    let mut out = String::with_capacity(plain.len() + plain.len() / 3);
+    for (index, digit) in plain.chars().enumerate() {
+        if index > 0 && (plain.len() - index) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A size: `512 B`, `1.84 MiB`, `30 GiB`; whole multiples of a unit without decimals.
+pub fn bytes(value: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut rest = value;
+    while rest >= 1024 && rest % 1024 == 0 && unit + 1 < UNITS.len() {
+        rest /= 1024;
+        unit += 1;
+    }
+    if rest < 1024 {
+        return format!("{rest} {}", UNITS[unit]);
+    }
+    scaled(value as f64, 1024.0, &UNITS)
+}
+
+/// A time in nanoseconds: `40 ns`, `40.2 µs`, `1.53 ms`, `12.0 s`.
+pub fn time(ns: f64) -> String {
+    scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
+}
+
+/// A configured time, in whole nanoseconds: `40 µs`, `1.5 ms`; never rounded.
+pub fn exact_time(ns: u64) -> String {
+    let (divisor, unit) = match ns {
+        0..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "µs"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    format!("{} {unit}", ns as f64 / divisor as f64)
+}
+
+/// A share of one in percent: `45.2 %`, `0.031 %`, `100 %`.
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    match value {
+        0.0 => "0 %".to_owned(),
+        v if v >= 99.95 => {
+            // Only a share of exactly one may read as all of it.
+            if share >= 1.0 {
+                "100 %".to_owned()
+            } else {
+                format!("{:.3} %", v.min(99.999))
+            }
+        }
+        v if v >= 0.1 => format!("{v:.1} %"),
+        v => format!("{} %", digits(v)),
+    }
+}
+
+/// A ratio: `1.00`, `10.1`.
+pub fn factor(value: f64) -> String {
+    digits(value)
+}
+
+/// Bytes per second in MiB/s, with three digits.
+pub fn mib_per_s(bytes_per_s: f64) -> String {
+    let value = bytes_per_s / (1024.0 * 1024.0);
+    if value >= 1000.0 {
+        format!("{value:.0}")
+    } else {
+        digits(value)
+    }
+}
+
+/// Energy: `1.53 mJ`, `12.0 J`.
+pub fn energy(joule: f64) -> String {
+    scaled(joule * 1e9, 1000.0, &["nJ", "µJ", "mJ", "J", "kJ"])
+}
+
+/// `of` applied to a number that exists; a dash otherwise.
+pub fn maybe(value: Option<f64>, of: impl Fn(f64) -> String) -> String {
+    value.filter(|value| value.is_finite()).map_or_else(|| NOTHING.to_owned(), of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        assert_eq!(count(512.0), "512");
+        assert_eq!(count(943_210.0), "943 K");
+        assert_eq!(count(999_960.0), "1.00 M");
+        assert_eq!(count(12.34), "12.3");
+        assert_eq!(whole(12_345_678), "12 345 678");
+        assert_eq!(bytes(32 << 30), "32 GiB");
+        assert_eq!(bytes(1_932_735), "1.84 MiB");
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(time(40_200.0), "40.2 µs");
+        assert_eq!(time(999.9), "1.00 µs");
+        assert_eq!(exact_time(130_900), "130.9 µs");
+        assert_eq!(percent(0.452), "45.2 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(percent(0.99999), "99.999 %");
+        assert_eq!(factor(9.996), "10.0");
+        assert_eq!(factor(1.0), "1.00");
+        assert_eq!(energy(0.0123), "12.3 mJ");
+        assert_eq!(maybe(Some(f64::NAN), factor), "-");
+        assert_eq!(maybe(None, factor), "-");
+    }
+}

@@ -1,0 +1,295 @@
+//! Every command on its usual way.
+
+mod common;
+
+use common::{command, ftl, place, root, scratch};
+use serde_json::Value;
+
+const DEVICE: &str = "examples/small-ssd.toml";
+const JOBS: &str = "examples/mixed.fio";
+const TRACE: &str = "examples/oltp-sample.spc";
+
+/// A call that must succeed; gives standard output.
+fn good(arguments: &[&str]) -> String {
+    let said = ftl(arguments);
+    assert_eq!(said.code, 0, "ftl {}: {}", arguments.join(" "), said.err);
+    said.out
+}
+
+/// Results as JSON, without the speed of this machine.
+fn findings(arguments: &[&str]) -> Value {
+    let mut value: Value = serde_json::from_str(&good(arguments)).expect("JSON");
+    for run in value.as_array_mut().expect("a list of runs") {
+        run["host"].take();
+    }
+    value
+}
+
+#[test]
+fn compare_runs_jobs_and_shows_a_table() {
+    let out = good(&["compare", JOBS, "--device", DEVICE]);
+    for wanted in
+        ["small-ssd", "== mixed ==", "== log ==", "page", "dftl", "tpftl", "warmup-fill", "held\n", "Took"]
+    {
+        assert!(out.contains(wanted), "{wanted} is missing in\n{out}");
+    }
+}
+
+#[test]
+fn variants_of_a_scheme_are_rows_of_their_own() {
+    let schemes = "tpftl,tpftl:techniques=rs,tpftl:techniques=-";
+    let out = good(&["compare", JOBS, "--device", DEVICE, "--schemes", schemes]);
+    for label in ["tpftl techniques=rsbc", "tpftl techniques=rs ", "tpftl techniques=-"] {
+        assert!(out.contains(&format!("│ {label}")), "{label} is missing in\n{out}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_results() {
+    let call = ["compare", JOBS, "--device", DEVICE, "--json", "-", "--quiet", "--seed"];
+    let with = |seed: &'static str, threads: &'static str| {
+        let mut call = call.to_vec();
+        call.extend([seed, "--threads", threads]);
+        findings(&call)
+    };
+    assert_eq!(with("7", "1"), with("7", "3"));
+    assert_ne!(with("7", "1"), with("8", "1"));
+}
+
+#[test]
+fn a_trace_needs_no_option() {
+    let said = ftl(&["compare", "--trace", TRACE]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let header = "oltp-sample: 8 000 requests, open loop over 65.8 s, addresses as they are, up to 512 MiB";
+    assert!(said.out.contains(header) && said.out.contains("tpftl-512m"), "{}", said.out);
+    assert!(said.err.contains("note: the device is tpftl-512m"), "{}", said.err);
+}
+
+#[test]
+fn what_is_done_to_addresses_is_said() {
+    let run = |how: &str| good(&["run", "page", "--trace", TRACE, "--device", DEVICE, "--address", how]);
+    assert!(run("wrap").contains("addresses up to 512 MiB wrapped at 104 MiB"));
+    assert!(run("scale").contains("addresses scaled from 512 MiB to 104 MiB"));
+    let large = scratch("large.spc", "0,0,4096,w,0.0\n0,4294967296,4096,w,0.1\n");
+    let said = ftl(&["run", "page", "--trace", &large, "--warm-up", "none", "--timing", "none"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("no preset is that large"), "{}", said.err);
+    assert!(said.out.contains("wrapped at 30 GiB"), "{}", said.out);
+}
+
+#[test]
+fn bad_rows_are_counted_and_shown() {
+    let trace = scratch("bad-row.spc", "0,8,4096,r,0.0\n0,16,4096,x,0.5\n0,24,4096,w,0.7\n");
+    let said = ftl(&["run", "page", "--trace", &trace, "--device", DEVICE]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.err.contains("1 of 3 rows are not understood and left out, the first is 2:11"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn replay_options_are_taken() {
+    let base = ["run", "dftl", "--trace", TRACE, "--device", DEVICE, "--address", "wrap", "--quiet"];
+    let with = |more: &[&str]| {
+        let mut call = base.to_vec();
+        call.extend(["--json", "-"]);
+        call.extend(more);
+        findings(&call)[0]["phases"][0].clone()
+    };
+    let issued = |phase: &Value| {
+        let count = |kind: &str| phase["requests"][kind]["issued"].as_u64().expect("a count");
+        count("read") + count("write")
+    };
+    assert_eq!(issued(&with(&["--rows", "100..600"])), 500);
+    let elapsed = |phase: &Value| phase["elapsed_ns"].as_u64().expect("a time");
+    let (whole, half) = (with(&[]), with(&["--time-scale", "0.5"]));
+    assert!(elapsed(&half) < elapsed(&whole) * 6 / 10);
+    assert!(issued(&with(&["--from", "10s", "--until", "20s"])) < 2000);
+    let closed = with(&["--mode", "closed", "--depth", "8"]);
+    let depth = closed["mean_queue_depth"].as_f64().expect("a depth");
+    assert!((7.0..=8.0).contains(&depth), "{depth}");
+}
+
+#[test]
+fn synthetic_workloads_run() {
+    let call = ["run", "tpftl", "--synth", "financial1", "--requests", "3000", "--device", "tpftl-512m"];
+    let out = good(&call);
+    assert!(out.contains("financial1: 3 000 requests") && out.contains("synthetic"), "{out}");
+}
+
+#[test]
+fn run_shows_everything_of_one_scheme() {
+    let out = good(&[
+        "run",
+        "tpftl:techniques=rs",
+        JOBS,
+        "--device",
+        DEVICE,
+        "--verify",
+        "--policy",
+        "host-reads-first",
+        "--host-overhead-us",
+        "1.5",
+        "--host-cpus",
+        "2",
+        "--victims",
+        "cost-benefit",
+        "--cache",
+        "8KiB",
+        "--faults",
+        "program=50,erase=20",
+    ]);
+    for wanted in
+        ["techniques", "Flash operations by cause", "Digest", "host-reads-first", "1.5 µs", "8 KiB", "held\n"]
+    {
+        assert!(out.contains(wanted), "{wanted} is missing in\n{out}");
+    }
+}
+
+#[test]
+fn every_clock_and_warm_up_runs() {
+    for timing in ["queued", "reserved", "none"] {
+        good(&["run", "dftl", JOBS, "--device", DEVICE, "--timing", timing]);
+    }
+    for (warm_up, shown) in [
+        ("none", "none"),
+        ("fill", "fill: "),
+        ("learnedftl", "learnedftl: "),
+        ("steady", "random reads, which clean the mapping cache"),
+        (TRACE, "oltp-sample"),
+    ] {
+        let call = ["run", "page", JOBS, "--device", DEVICE, "--warm-up", warm_up];
+        let out = good(&call);
+        let line = out.lines().find(|line| line.starts_with("Warm-up")).unwrap_or_default();
+        assert!(line.contains(shown), "{warm_up}: {line}");
+    }
+}
+
+#[test]
+fn results_go_to_files_and_streams() {
+    let (json, csv, report) = (place("out/results.json"), place("out/results.csv"), place("out/report.html"));
+    let said =
+        ftl(&["compare", JOBS, "--device", DEVICE, "--json", &json, "--csv", &csv, "--report", &report]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains(&report));
+    let read = |path: &str| std::fs::read_to_string(path).expect("a result file");
+    let runs = sim::results::from_json(&read(&json)).expect("results");
+    assert_eq!(runs.iter().map(|run| run.phases.len()).collect::<Vec<_>>(), [2, 2, 2]);
+    assert_eq!(read(&csv).lines().count(), 1 + 6);
+    let page = read(&report);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("default-src 'none'"));
+    for load in ["src=\"http", "src='http", "href=\"http", "href='http", "<link", "<iframe", "@import"] {
+        let (head, _) = page.split_once("<script>").expect("a page with scripts");
+        assert!(!head.contains(load), "the report loads something: {load}");
+    }
+    let csv_out = good(&["compare", JOBS, "--device", DEVICE, "--output-format=csv", "--quiet"]);
+    assert_eq!(csv_out, read(&csv));
+}
+
+/// Names of the fields of an object, nested ones with their path.
+fn fields(value: &Value, path: &str, into: &mut Vec<String>) {
+    let Some(object) = value.as_object() else { return };
+    for (name, inner) in object {
+        let here = format!("{path}/{name}");
+        fields(inner, &here, into);
+        into.push(here);
+    }
+}
+
+#[test]
+fn fio_json_has_the_fields_of_fio() {
+    let call = ["run", "page", JOBS, "--device", DEVICE, "--output-format=fio-json", "--quiet"];
+    let ours: Value = serde_json::from_str(&good(&call)).expect("JSON");
+    let job = &ours["jobs"][0];
+    assert_eq!(job["jobname"], "mixed");
+    assert!(job["read"]["iops"].as_f64().is_some_and(|iops| iops > 0.0));
+    assert!(job["read"]["clat_ns"]["percentile"]["99.000000"].as_u64().is_some_and(|ns| ns >= 40_000));
+    let jobs = scratch("real.fio", "[real]\nioengine=null\nsize=4m\nrw=randrw\n");
+    let real = std::process::Command::new("fio").args(["--output-format=json", &jobs]).output();
+    let Ok(real) = real else {
+        println!("fio is not installed: the comparison with fio's own output is skipped");
+        return;
+    };
+    let real: Value = serde_json::from_slice(&real.stdout).expect("fio's JSON");
+    let (mut wanted, mut found) = (Vec::new(), Vec::new());
+    fields(&real["jobs"][0], "", &mut wanted);
+    fields(job, "", &mut found);
+    let host_only = |field: &String| field.starts_with("/job options");
+    let missing: Vec<_> = wanted.iter().filter(|field| !host_only(field) && !found.contains(field)).collect();
+    assert!(missing.is_empty(), "fields that fio has and we have not: {missing:?}");
+}
+
+#[test]
+fn traces_are_described() {
+    let out = good(&["trace", "info", TRACE]);
+    for wanted in ["spc, plain", "8 000 in 65.8 s", "Footprint", "reads:", "writes:"] {
+        assert!(out.contains(wanted), "{wanted} is missing in\n{out}");
+    }
+    let json: Value = serde_json::from_str(&good(&["trace", "info", TRACE, "--json"])).expect("JSON");
+    assert_eq!(json[0]["rows"], 8000);
+}
+
+#[test]
+fn traces_are_made() {
+    let shipped = std::fs::read_to_string(root().join(TRACE)).expect("the sample");
+    let call = ["trace", "make", "financial1", "--requests", "8000", "--seed", "2026", "-o"];
+    for ending in ["spc", "iolog"] {
+        let path = place(&format!("made.{ending}"));
+        let mut call = call.to_vec();
+        call.push(&path);
+        good(&call);
+        let out = good(&["trace", "info", &path]);
+        assert!(out.contains("8 000, all understood"), "{out}");
+        if ending == "spc" {
+            assert_eq!(std::fs::read_to_string(&path).expect("a trace"), shipped);
+        }
+    }
+    let mut call = call.to_vec();
+    call.push("-");
+    assert_eq!(good(&call), shipped);
+}
+
+#[test]
+fn lists_are_printed() {
+    let schemes = good(&["schemes"]);
+    assert!(schemes.contains("dftl") && schemes.contains("ASPLOS 2009") && schemes.contains("protected=50"));
+    let devices = good(&["devices"]);
+    assert!(devices.contains("femu-32g") && devices.contains("6.7 %"), "{devices}");
+    let printed = scratch("printed.toml", &good(&["devices", DEVICE]));
+    assert_eq!(good(&["devices", &printed]), good(&["devices", DEVICE]));
+    let workload = good(&["workloads", "financial1"]);
+    assert!(workload.contains("write share") && workload.contains("77.9 %"), "{workload}");
+    for list in ["schemes", "devices"] {
+        let json: Value = serde_json::from_str(&good(&[list, "--json"])).expect("JSON");
+        assert!(json.as_array().is_some_and(|all| all.len() >= 3));
+    }
+}
+
+#[test]
+fn power_is_cut() {
+    let out = good(&["check", "--scheme", "dftl", "--cuts", "1000", "--quiet"]);
+    assert!(out.contains("nothing lost"), "{out}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_command_quietly() {
+    let mut child = command(&["devices"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("ftl can be started");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ftl ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn help_has_examples() {
+    for command in [&["--help"][..], &["compare", "--help"], &["run", "--help"], &["trace", "info", "--help"]]
+    {
+        assert!(good(command).contains("Examples:"));
+    }
+    assert!(good(&["--version"]).starts_with("ftl "));
+}

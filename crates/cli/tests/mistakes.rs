@@ -1,0 +1,230 @@
+//! Every mistake of a user's gets exactly one sentence on standard error, exit code 2 and nothing on standard output.
+
+mod common;
+
+use common::{ftl, scratch};
+
+const DEVICE: &str = "examples/small-ssd.toml";
+const JOBS: &str = "examples/mixed.fio";
+
+/// `ftl` says `sentence` and nothing else.
+fn refused(arguments: &[&str], sentence: &str) {
+    let said = ftl(arguments);
+    assert_eq!(said.err, format!("ftl: {sentence}\n"), "ftl {}", arguments.join(" "));
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "ftl {}", arguments.join(" "));
+    assert!(!said.err.contains("panicked"));
+}
+
+#[test]
+fn a_request_outside_the_device() {
+    let jobs = scratch("outside.fio", "[reader]\nrw=randread\noffset=200m\nsize=1m\n");
+    refused(
+        &["compare", &jobs, "--device", DEVICE],
+        &format!(
+            "{jobs}:3: clone 0 of [reader] starts beyond the device of 109051904 bytes; use a smaller offset or \
+             offset_increment"
+        ),
+    );
+    let trace = scratch("outside.spc", "0,8,4096,r,0.0\n0,409600,4096,w,0.5\n");
+    refused(
+        &["compare", "--trace", &trace, "--device", DEVICE],
+        &format!(
+            "{trace} reaches 200 MiB but device small-ssd has 104 MiB; give --address wrap to take addresses modulo the \
+             capacity, --address scale to multiply them by capacity over span, or a larger device"
+        ),
+    );
+}
+
+#[test]
+fn a_malformed_job_file() {
+    let jobs = scratch("wrong.fio", "[reader]\nrw=backwards\n");
+    refused(
+        &["run", "page", &jobs, "--device", DEVICE],
+        &format!(
+            "{jobs}:2: rw=backwards is not valid; write rw=read, write, randread, randwrite, rw, randrw, trim, randtrim, \
+             trimwrite or randtrimwrite"
+        ),
+    );
+    refused(
+        &["run", "page", "nowhere.fio"],
+        "nowhere.fio: the job file cannot be read (No such file or directory (os error 2)); name a fio job file, or a \
+         trace with --trace",
+    );
+    refused(
+        &["run", "page", "examples/oltp-sample.spc"],
+        "examples/oltp-sample.spc is a trace (format spc), not a fio job file; give it with --trace",
+    );
+}
+
+#[test]
+fn a_malformed_trace() {
+    let trace = scratch("wrong.spc", "0,8,4096,r,0.0\n0,16,4096,x,0.5\n0,24,4096,w,0.7\n");
+    refused(
+        &["compare", "--trace", &trace, "--strict"],
+        &format!(
+            "{trace}:2:11: the opcode is \"x\" and not r or w; a row of spc is asu,lba(512 B),bytes,r|w,seconds"
+        ),
+    );
+    let noise = scratch("noise.txt", "what is this\nno trace\n");
+    let known = "spc, msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus";
+    refused(
+        &["compare", "--trace", &noise],
+        &format!("{noise}: the trace's format is not recognised; known formats are {known}"),
+    );
+    refused(
+        &["trace", "info", &noise],
+        &format!("{noise}: the trace's format is not recognised; known formats are {known}"),
+    );
+    refused(
+        &["compare", "--trace", "examples/oltp-sample.spc", "--rows", "9000..9100"],
+        "examples/oltp-sample.spc: there is no request to run: none of its 8000 rows lies in the window; give a wider \
+         --from, --until or --rows",
+    );
+}
+
+#[test]
+fn a_malformed_device_file() {
+    let device = scratch("wrong.toml", "name = \"x\"\nwhat = \"x\"\nexported = \"1GiB\"\nchannels = 3\n");
+    let keys =
+        "`name`, `what`, `exported`, `sram`, `factory_bad_ppm`, `policy`, `geometry`, `times`, `host`, \
+                `controller`, `energy`";
+    refused(
+        &["compare", JOBS, "--device", &device],
+        &format!("{device}, line 4: unknown key `channels`; the keys here are {keys}"),
+    );
+    refused(
+        &["compare", JOBS, "--device", "nothing"],
+        "device `nothing`: no preset has this name, and as a file it cannot be read (No such file or directory (os \
+         error 2)); the presets are femu-32g, tpftl-512m, tpftl-16g, flashsim-slc, ufs-32g, d4",
+    );
+}
+
+#[test]
+fn an_impossible_cache() {
+    let call = |cache| ["compare", JOBS, "--device", DEVICE, "--cache", cache];
+    refused(
+        &call("0%"),
+        "a cache of 0 % of the full table is impossible; give a share above 0 % and up to 100 %, or bytes",
+    );
+    refused(
+        &call("150%"),
+        "a cache of 150 % of the full table is impossible; give a share above 0 % and up to 100 %, or bytes",
+    );
+    refused(&call("0"), "a cache of 0 bytes holds no mapping; give some KiB, or a share such as 3%");
+    refused(
+        &call("much"),
+        "--cache: `much` is no cache size; give a share such as 3%, or bytes such as 512KiB",
+    );
+    refused(
+        &call("100"),
+        "scheme dftl: a cache of 100 bytes is too small: the directory takes 104 and at least 64 more are needed",
+    );
+}
+
+#[test]
+fn no_over_provisioning() {
+    refused(
+        &["compare", JOBS, "--device", DEVICE, "--export", "128MiB"],
+        "device `small-ssd`: exported is 134217728 bytes, but only 134217728 bytes of flash are good, which leaves no \
+         over-provisioning; an FTL needs a few percent, so export at most about 127504384 bytes",
+    );
+    refused(
+        &["compare", JOBS, "--device", DEVICE, "--export", "127MiB"],
+        "over-provisioning: 32512 pages are exported, 32 hold the mapping table and 3584 are needed for collection, of \
+         32768 usable; export from 1 to about 29152 pages",
+    );
+    refused(
+        &["compare", JOBS, "--device", DEVICE, "--export", "all"],
+        "--export: `all` is no size; write bytes, or a whole number with KiB, MiB, GiB or TiB",
+    );
+}
+
+#[test]
+fn unknown_schemes_and_parameters() {
+    refused(
+        &["compare", "--schemes", "page,ideal"],
+        "--schemes: there is no scheme `ideal`; there are page, dftl, tpftl",
+    );
+    refused(
+        &["compare", "--schemes", "page,dftl:entries=3"],
+        "--schemes dftl:entries=3: scheme dftl has no parameter `entries`; it has protected",
+    );
+    refused(
+        &["run", "tpftl:techniques=xyz", JOBS, "--device", DEVICE],
+        "scheme tpftl: techniques = 'xyz'; letters of 'rsbc', or '-', are needed",
+    );
+    refused(
+        &["compare", "--schemes", "dftl,dftl", JOBS, "--device", DEVICE],
+        "--schemes has dftl twice; give each variant once",
+    );
+}
+
+#[test]
+fn calls_that_make_no_sense() {
+    refused(&["frobnicate"], "there is no command `frobnicate` (see `ftl --help`)");
+    refused(
+        &["compare", "--cashe", "3%"],
+        "there is no option `--cashe`; did you mean `--cache`? (see `ftl compare --help`)",
+    );
+    refused(&["compare", "--cache"], "--cache needs a value (see `ftl compare --help`)");
+    refused(&["compare", "a.fio", "b.fio"], "`b.fio` is one argument too many (see `ftl compare --help`)");
+    refused(
+        &["compare", "--timing", "fast"],
+        "--timing fast is not possible; it is one of queued, reserved, none",
+    );
+    refused(&["compare", "--seed", "x"], "--seed: `x` is no whole number from 0 up");
+    refused(&["compare", "--seed", "1", "--seed", "2"], "--seed may be given once only");
+    refused(
+        &["compare", "--trace", "a", "--synth", "b"],
+        "--trace and --synth exclude each other; give one of them",
+    );
+    refused(
+        &["compare", "--depth", "3"],
+        "--depth is for --trace and --synth; set iodepth and numjobs in the job file",
+    );
+    refused(
+        &["compare", "--timing", "none", "--policy", "fcfs"],
+        "--policy orders the queues of --timing queued; leave one of the two out",
+    );
+    refused(
+        &["compare", "--json", "-", "--csv", "-"],
+        "standard output can show one format only; write the others to files",
+    );
+    refused(&["run"], "<SCHEME[:key=value…]> is missing (see `ftl run --help`)");
+    refused(
+        &["compare", "--synth", "nothing"],
+        "there is no generator called \"nothing\"; there are financial1, financial2, msr-ts, msr-src, websearch1, \
+         websearch2, websearch3, systor17",
+    );
+    refused(
+        &["compare", JOBS, "--device", DEVICE, "--gc-foreground", "1"],
+        "collection thresholds: foreground 1 and background 4 superblocks; foreground must be at least 3 and \
+         background at least foreground",
+    );
+    refused(
+        &["compare", JOBS, "--device", DEVICE, "--faults", "erase"],
+        "--faults: `erase` is no fault rate; write key=ppm, with the keys factory-bad, program, erase, uncorrectable \
+         and metadata-retry, and ppm from 0 to 1000000",
+    );
+    refused(&["check", "--scheme", "nothing"], "there is no scheme `nothing`; there are page, dftl, tpftl");
+    refused(&["schemes", "nothing"], "there is no scheme `nothing`; there are page, dftl, tpftl");
+}
+
+#[test]
+fn jobs_that_would_never_end() {
+    let jobs = scratch("endless.fio", "[reader]\nrw=randread\nruntime=1\ntime_based\n");
+    refused(
+        &["compare", &jobs, "--device", DEVICE, "--timing", "none"],
+        "[reader] runs for a time, but the clock is off, so it would never end; give io_size or loops instead of \
+         time_based",
+    );
+}
+
+#[test]
+fn files_that_cannot_be_written_are_told_of_before_the_run() {
+    let file = scratch("a-file", "");
+    let said = ftl(&["compare", "--report", &format!("{file}/report.html")]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(said.err.starts_with(&format!("ftl: {file}/report.html cannot be written (")), "{}", said.err);
+    assert_eq!(said.err.lines().count(), 1);
+}

@@ -1,0 +1,674 @@
+//! The host: jobs that keep requests in flight, and requests that arrive when they will.
+//!
+//! One [`Engine`] runs one phase. A request goes through
+//!
+//! | step | where |
+//! | --- | --- |
+//! | it is drawn from its job's stream, or arrives | [`Engine::issue`], [`Engine::arrive`] |
+//! | host software handles it, if that takes time | [`Engine::submit`] |
+//! | the device gets it; its completion is watched | [`Engine::dispatch`] |
+//! | it completes; its latency is recorded, and the job issues its next | [`Engine::complete`] |
+//!
+//! Requests live in slots that are made before the phase begins; the tag of a report names the slot. A request that
+//! does not begin and end on a page is widened to whole pages, so a write of part of a page counts as a write of the
+//! page; how many there were is reported.
+
+use std::collections::VecDeque;
+
+use ftl::{Device, Flash, HostError, HostOp, Scheme};
+use nand::timing::{NoClock, Queued, Reserved, Timing};
+use nand::{Done, Fault, Lpn, Nand, SimNand};
+use workload::{InputError, Request};
+
+use crate::meter::{Meter, Reading};
+use crate::reference::{Mismatch, Reference};
+use crate::source::{Ring, Stream};
+
+/// A timing model, and whether time passes in it.
+pub(crate) trait Clock: Timing {
+    /// Without time there is no pacing, no thinking, no runtime and no latency.
+    const TICKS: bool;
+}
+
+impl Clock for NoClock {
+    const TICKS: bool = false;
+}
+
+impl Clock for Reserved {
+    const TICKS: bool = true;
+}
+
+impl Clock for Queued {
+    const TICKS: bool = true;
+}
+
+/// A device with its array, and what it must hold.
+#[derive(Clone)]
+pub(crate) struct World<S, T: Timing> {
+    pub(crate) flash: Flash<SimNand<T>>,
+    pub(crate) device: Device<S>,
+    pub(crate) reference: Reference,
+}
+
+impl<S: Scheme> World<S, NoClock> {
+    /// The same device under another clock. Only from no clock to one: schemes keep completions
+    /// of the clock that they ran under, and another clock could not read them.
+    pub(crate) fn with_clock<U: Timing>(self, clock: U) -> World<S, U> {
+        World {
+            flash: self.flash.map_nand(|nand| nand.with_timing(clock)),
+            device: self.device,
+            reference: self.reference,
+        }
+    }
+}
+
+impl<S: Scheme, T: Timing> World<S, T> {
+    #[inline]
+    pub(crate) fn clock(&mut self) -> &mut T {
+        clock_of(&mut self.flash)
+    }
+
+    /// Takes the reports that are left and lets everything in flight end. The host has nothing in flight.
+    pub(crate) fn drain(&mut self) {
+        let clock = self.clock();
+        while clock.next().is_some() {}
+        clock.drain();
+    }
+}
+
+#[inline]
+fn clock_of<T: Timing>(flash: &mut Flash<SimNand<T>>) -> &mut T {
+    flash.nand_mut().timing()
+}
+
+/// Why a phase ended early.
+#[derive(Clone, Debug)]
+pub(crate) enum Stop {
+    /// The source of requests failed.
+    Input(InputError),
+    /// The device refused a request.
+    Host { request: u64, error: HostError },
+    /// A read found something else than what was written.
+    Mismatch { request: u64, mismatch: Mismatch },
+    /// A request of no length, or past 16 TiB.
+    Request { request: u64, what: String },
+    /// Flash gave out in idle time.
+    Medium,
+}
+
+/// Host software: `cpus` processors that each handle one request at a time, first come first served.
+#[derive(Clone, Debug)]
+pub(crate) struct HostSoftware {
+    overhead_ns: u64,
+    free_ns: Vec<u64>,
+}
+
+impl HostSoftware {
+    pub(crate) fn new(overhead_ns: u64, cpus: u32) -> HostSoftware {
+        HostSoftware { overhead_ns, free_ns: vec![0; cpus.max(1) as usize] }
+    }
+
+    /// When a request submitted now is through.
+    fn serve(&mut self, now_ns: u64) -> u64 {
+        let mut first = 0;
+        for cpu in 1..self.free_ns.len() {
+            if self.free_ns[cpu] < self.free_ns[first] {
+                first = cpu;
+            }
+        }
+        self.free_ns[first] = self.free_ns[first].max(now_ns) + self.overhead_ns;
+        self.free_ns[first]
+    }
+}
+
+/// A request in flight.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    since_ns: u64,
+    bytes: u64,
+    first: u32,
+    pages: u32,
+    job: u32,
+    kind: u8,
+    failed: bool,
+}
+
+const EMPTY_SLOT: Slot = Slot { since_ns: 0, bytes: 0, first: 0, pages: 0, job: 0, kind: 0, failed: false };
+
+/// `Slot::job` of a request that belongs to no job: it arrived.
+const ARRIVED: u32 = u32::MAX;
+
+/// The upper two bits of a tag say what is reported, the lower thirty of what.
+const TAG_SHIFT: u32 = 30;
+const TAG_MASK: u32 = (1 << TAG_SHIFT) - 1;
+const COMPLETED: u32 = 0;
+const SUBMITTED: u32 = 1;
+const AWAKE: u32 = 2;
+const OTHER: u32 = 3;
+const ARRIVAL: u32 = OTHER << TAG_SHIFT;
+const IDLE: u32 = OTHER << TAG_SHIFT | 1;
+
+/// Idle work that takes no time is offered this often before the host believes that it will not end.
+const IDLE_AT_ONE_TIME: u32 = 1000;
+
+/// What a job is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Issuing as fast as its depth lets it.
+    Issuing,
+    /// Waiting for the time of its next request.
+    Paced,
+    /// Waiting for its requests to end, to think then.
+    Quiescing,
+    /// Thinking.
+    Thinking,
+    /// It issues no more.
+    Over,
+}
+
+/// What a job of a phase does.
+pub(crate) struct JobPlan {
+    pub(crate) stream: Stream,
+    pub(crate) depth: u32,
+    /// Time after which it issues no more, ns.
+    pub(crate) runtime_ns: Option<u64>,
+    /// Pause after every `think_blocks` completions, ns.
+    pub(crate) think_ns: u64,
+    pub(crate) think_blocks: u64,
+}
+
+struct Job {
+    stream: Stream,
+    ring: Ring,
+    /// Slots of this job that are not in flight.
+    idle: Vec<u32>,
+    /// The request that waits for its time.
+    paced: Option<Request>,
+    state: State,
+    in_flight: u32,
+    end_ns: u64,
+    think_ns: u64,
+    /// 0: never thinks.
+    think_blocks: u64,
+    think_left: u64,
+}
+
+/// Requests that arrive at times of their own.
+pub(crate) struct ArrivalPlan {
+    pub(crate) stream: Stream,
+    /// Most requests the device is given at once.
+    pub(crate) outstanding: Option<u32>,
+}
+
+struct Arrivals {
+    stream: Stream,
+    ring: Ring,
+    next: Option<Request>,
+    outstanding: u32,
+    /// Requests with the device or in the host's software.
+    taken: u32,
+    /// Arrived, but the device has enough; with their arrival times.
+    waiting: VecDeque<(u64, Request)>,
+    idle: Vec<u32>,
+}
+
+/// What happens in a phase.
+pub(crate) struct Plan {
+    pub(crate) jobs: Vec<JobPlan>,
+    pub(crate) arrivals: Option<ArrivalPlan>,
+    pub(crate) software: HostSoftware,
+}
+
+/// Runs one phase.
+pub(crate) struct Engine<'a, S: Scheme, T: Clock> {
+    world: &'a mut World<S, T>,
+    pub(crate) meter: Meter,
+    slots: Vec<Slot>,
+    jobs: Vec<Job>,
+    arrivals: Option<Arrivals>,
+    software: HostSoftware,
+    /// Jobs that still issue, and arrivals still to come.
+    active: u32,
+    idle_asked: bool,
+    idle_repeats: u32,
+    idle_at_ns: u64,
+    page_shift: u32,
+    /// How often progress is told, less one.
+    told: u32,
+}
+
+impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
+    /// Prepares a phase. Nothing is in flight.
+    pub(crate) fn new(world: &'a mut World<S, T>, plan: Plan, meter: Meter) -> Self {
+        let page_shift = world.flash.nand().geometry().page_bytes.trailing_zeros();
+        let begun_ns = meter.begun_ns;
+        let mut slots = Vec::new();
+        let rings = plan.jobs.len();
+        let jobs = plan.jobs.into_iter().enumerate();
+        let jobs: Vec<Job> =
+            jobs.map(|(job, plan)| Job::new(job, rings, plan, begun_ns, &mut slots)).collect();
+        let arrivals = plan.arrivals.map(|plan| Arrivals::new(plan, &mut slots));
+        Engine {
+            world,
+            meter,
+            active: jobs.len() as u32 + u32::from(arrivals.is_some()),
+            slots,
+            jobs,
+            arrivals,
+            software: plan.software,
+            idle_asked: false,
+            idle_repeats: 0,
+            idle_at_ns: u64::MAX,
+            page_shift,
+            told: 0,
+        }
+    }
+
+    /// Runs the phase until its last request has completed. `tell` hears now and then how far it is: requests and bytes
+    /// completed, and ns since the beginning.
+    pub(crate) fn run(&mut self, tell: &mut dyn FnMut(u64, u64, u64)) -> Result<(), Stop> {
+        for job in 0..self.jobs.len() as u32 {
+            self.issue_all(job)?;
+        }
+        if self.arrivals.is_some() {
+            self.draw_arrival()?;
+        }
+        self.offer_idle()?;
+        while !self.over() {
+            let Some((tag, now_ns)) = self.world.clock().next() else { break };
+            self.advance(now_ns, tell);
+            match tag >> TAG_SHIFT {
+                COMPLETED => self.complete(tag)?,
+                SUBMITTED => self.dispatch(tag & TAG_MASK)?,
+                AWAKE => self.wake(tag & TAG_MASK)?,
+                _ if tag == ARRIVAL => self.arrive()?,
+                _ => self.idle_asked = false,
+            }
+            if T::TICKS && self.meter.in_flight == 0 {
+                self.offer_idle()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn over(&self) -> bool {
+        self.active == 0 && self.meter.in_flight == 0
+    }
+
+    #[inline]
+    fn advance(&mut self, now_ns: u64, tell: &mut dyn FnMut(u64, u64, u64)) {
+        if T::TICKS {
+            self.meter.advance(now_ns);
+            if now_ns > self.meter.series.due_ns {
+                let reading = self.reading();
+                self.meter.series.close(now_ns, reading);
+            }
+        }
+        self.told = self.told.wrapping_add(1);
+        if self.told & 0x3_ffff == 0 {
+            let bytes = self.meter.tally.iter().map(|tally| tally.bytes).sum();
+            tell(self.meter.completed, bytes, now_ns - self.meter.begun_ns);
+        }
+    }
+
+    /// What the series reads.
+    #[cold]
+    pub(crate) fn reading(&self) -> Reading {
+        let counters = &self.world.flash.counters;
+        Reading {
+            requests: self.meter.completed,
+            latency_sum_ns: self.meter.latency_sum_ns,
+            pages_read: counters.host_reads,
+            pages_written: counters.host_writes,
+            lookups: counters.lookups,
+            hits: counters.cmt_hits + counters.model_hits,
+            flash_reads: counters.all_reads(),
+            flash_programs: counters.all_programs(),
+            collections: counters.collections_data + counters.collections_translation,
+            free_superblocks: self.world.flash.free_superblocks(),
+        }
+    }
+
+    // ---- a request's way ----
+
+    /// Gives the request to the host's software, and to the device at once if that takes no time.
+    #[inline]
+    fn submit(&mut self, slot: u32, request: Request, since_ns: u64) -> Result<(), Stop> {
+        let kind = request.kind.index();
+        let (first, pages) = self.pages(&request)?;
+        let job = self.slots[slot as usize].job;
+        self.slots[slot as usize] =
+            Slot { since_ns, bytes: request.bytes, first, pages, job, kind: kind as u8, failed: false };
+        self.meter.tally[kind].issued += 1;
+        if T::TICKS && self.software.overhead_ns > 0 {
+            let through_ns = self.software.serve(self.meter.now_ns);
+            self.world.clock().alarm(through_ns, SUBMITTED << TAG_SHIFT | slot);
+            return Ok(());
+        }
+        self.dispatch(slot)
+    }
+
+    /// The pages that a request touches.
+    #[inline]
+    fn pages(&mut self, request: &Request) -> Result<(u32, u32), Stop> {
+        let inside = (1_u64 << self.page_shift) - 1;
+        let (first, end) = (request.offset >> self.page_shift, (request.end() + inside) >> self.page_shift);
+        if request.bytes == 0 || end > u64::from(u32::MAX) {
+            return self.no_pages(request);
+        }
+        self.meter.widened += u64::from((request.offset | request.bytes) & inside != 0);
+        Ok((first as u32, (end - first) as u32))
+    }
+
+    #[cold]
+    fn no_pages(&self, request: &Request) -> Result<(u32, u32), Stop> {
+        if request.kind == workload::Kind::Flush {
+            return Ok((0, 0));
+        }
+        let kind = request.kind.name();
+        let what = if request.bytes == 0 {
+            format!("a {kind} at byte {} has no length", request.offset)
+        } else {
+            let exported = u64::from(self.world.device.exported_pages()) << self.page_shift;
+            format!(
+                "a {kind} of {} bytes at byte {} is outside the device, which has {exported} bytes",
+                request.bytes, request.offset
+            )
+        };
+        Err(Stop::Request { request: self.meter.issued(), what })
+    }
+
+    /// Gives the request to the device.
+    #[inline]
+    fn dispatch(&mut self, slot: u32) -> Result<(), Stop> {
+        let Slot { first, pages, kind, .. } = self.slots[slot as usize];
+        const OPS: [HostOp; 4] = [HostOp::Read, HostOp::Write, HostOp::Trim, HostOp::Flush];
+        let op = OPS[usize::from(kind)];
+        let World { flash, device, reference } = &mut *self.world;
+        let at = clock_of(flash).arrival();
+        let write = op == HostOp::Write;
+        let outcome = device.request(flash, op, Lpn(first), pages, at, &mut |lpn, seen| {
+            reference.saw(lpn, seen, write);
+        });
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return Err(Stop::Host { request: self.meter.issued(), error }),
+        };
+        if op == HostOp::Trim {
+            reference.trimmed(Lpn(first), pages, outcome.failed > 0);
+        }
+        if let Some(mismatch) = reference.mismatch() {
+            return Err(Stop::Mismatch { request: self.meter.issued(), mismatch });
+        }
+        self.slots[slot as usize].failed = outcome.failed > 0;
+        self.world.clock().watch(outcome.done, slot);
+        Ok(())
+    }
+
+    /// The request in `slot` was answered.
+    #[inline]
+    fn complete(&mut self, slot: u32) -> Result<(), Stop> {
+        let Slot { since_ns, bytes, job, kind, failed, .. } = self.slots[slot as usize];
+        self.meter.complete(usize::from(kind), self.meter.now_ns - since_ns, bytes, failed, T::TICKS);
+        if job == ARRIVED {
+            return self.give_waiting(slot);
+        }
+        let this = &mut self.jobs[job as usize];
+        this.in_flight -= 1;
+        if this.state == State::Issuing && (!T::TICKS || this.think_blocks == 0) {
+            return self.issue(job, slot);
+        }
+        this.idle.push(slot);
+        self.think(job)
+    }
+
+    // ---- jobs ----
+
+    /// Issues requests of a job until its slots are in flight.
+    fn issue_all(&mut self, job: u32) -> Result<(), Stop> {
+        while self.jobs[job as usize].state == State::Issuing {
+            let Some(slot) = self.jobs[job as usize].idle.pop() else { break };
+            self.issue(job, slot)?;
+        }
+        Ok(())
+    }
+
+    /// Issues a job's next request in `slot`.
+    #[inline]
+    fn issue(&mut self, job: u32, slot: u32) -> Result<(), Stop> {
+        let now_ns = self.meter.now_ns;
+        let this = &mut self.jobs[job as usize];
+        let request = match this.ring.take() {
+            Some(request) => request,
+            None => match self.draw(job)? {
+                Some(request) => request,
+                None => {
+                    self.end_job(job, slot);
+                    return Ok(());
+                }
+            },
+        };
+        let this = &mut self.jobs[job as usize];
+        if let Some(request) = this.ring.soon() {
+            expect(self.world, self.page_shift, request, true);
+        }
+        if T::TICKS {
+            let at_ns = if request.arrival_ns > 0 { self.meter.begun_ns + request.arrival_ns } else { 0 };
+            if at_ns.max(now_ns) >= this.end_ns {
+                self.end_job(job, slot);
+                return Ok(());
+            }
+            if at_ns > now_ns {
+                this.paced = Some(request);
+                this.state = State::Paced;
+                this.idle.push(slot);
+                self.world.clock().alarm(at_ns, AWAKE << TAG_SHIFT | job);
+                return Ok(());
+            }
+        }
+        this.in_flight += 1;
+        self.meter.in_flight += 1;
+        self.submit(slot, request, now_ns)
+    }
+
+    fn end_job(&mut self, job: u32, slot: u32) {
+        let this = &mut self.jobs[job as usize];
+        this.state = State::Over;
+        this.idle.push(slot);
+        self.active -= 1;
+    }
+
+    /// Draws the job's next requests, and tells the scheme what is to come.
+    #[inline(never)]
+    fn draw(&mut self, job: u32) -> Result<Option<Request>, Stop> {
+        let this = &mut self.jobs[job as usize];
+        this.ring.draw(&mut this.stream).map_err(Stop::Input)?;
+        expect_all(self.world, self.page_shift, &this.ring);
+        Ok(this.ring.take())
+    }
+
+    /// An alarm of the job went off.
+    fn wake(&mut self, job: u32) -> Result<(), Stop> {
+        let this = &mut self.jobs[job as usize];
+        if this.state == State::Thinking {
+            this.think_left = this.think_blocks;
+        }
+        this.state = State::Issuing;
+        if let Some(request) = this.paced.take() {
+            if let Some(slot) = this.idle.pop() {
+                this.in_flight += 1;
+                self.meter.in_flight += 1;
+                self.submit(slot, request, self.meter.now_ns)?;
+            }
+        }
+        self.issue_all(job)
+    }
+
+    /// A request of a job that thinks, or waits, has completed.
+    #[cold]
+    fn think(&mut self, job: u32) -> Result<(), Stop> {
+        let now_ns = self.meter.now_ns;
+        let this = &mut self.jobs[job as usize];
+        if this.think_blocks > 0 {
+            this.think_left = this.think_left.saturating_sub(1);
+            if this.think_left == 0 && this.state == State::Issuing {
+                this.state = State::Quiescing;
+            }
+        }
+        if this.state == State::Quiescing && this.in_flight == 0 {
+            this.state = State::Thinking;
+            let until_ns = now_ns + this.think_ns;
+            self.world.clock().alarm(until_ns, AWAKE << TAG_SHIFT | job);
+        }
+        self.issue_all(job)
+    }
+
+    // ---- arrivals ----
+
+    /// Draws the next arrival and sets the alarm for it.
+    fn draw_arrival(&mut self) -> Result<(), Stop> {
+        let Some(arrivals) = &mut self.arrivals else { return Ok(()) };
+        arrivals.next = arrivals.ring.take();
+        if arrivals.next.is_none() {
+            arrivals.ring.draw(&mut arrivals.stream).map_err(Stop::Input)?;
+            expect_all(self.world, self.page_shift, &arrivals.ring);
+            arrivals.next = arrivals.ring.take();
+        }
+        if let Some(request) = arrivals.ring.soon() {
+            expect(self.world, self.page_shift, request, true);
+        }
+        match arrivals.next {
+            Some(request) => {
+                let at_ns = self.meter.begun_ns.saturating_add(request.arrival_ns);
+                self.world.clock().alarm(at_ns, ARRIVAL);
+            }
+            None => self.active -= 1,
+        }
+        Ok(())
+    }
+
+    /// A request arrives.
+    fn arrive(&mut self) -> Result<(), Stop> {
+        let now_ns = self.meter.now_ns;
+        let Some(arrivals) = &mut self.arrivals else { return Ok(()) };
+        let Some(request) = arrivals.next.take() else { return Ok(()) };
+        self.meter.in_flight += 1;
+        if arrivals.taken >= arrivals.outstanding {
+            arrivals.waiting.push_back((now_ns, request));
+        } else {
+            arrivals.taken += 1;
+            let slot = arrivals.idle.pop().unwrap_or_else(|| {
+                self.slots.push(Slot { job: ARRIVED, ..EMPTY_SLOT });
+                self.slots.len() as u32 - 1
+            });
+            self.submit(slot, request, now_ns)?;
+        }
+        self.draw_arrival()
+    }
+
+    /// A slot of the arrivals is free again.
+    fn give_waiting(&mut self, slot: u32) -> Result<(), Stop> {
+        let Some(arrivals) = &mut self.arrivals else { return Ok(()) };
+        match arrivals.waiting.pop_front() {
+            Some((since_ns, request)) => self.submit(slot, request, since_ns),
+            None => {
+                arrivals.taken -= 1;
+                arrivals.idle.push(slot);
+                Ok(())
+            }
+        }
+    }
+
+    // ---- idleness ----
+
+    /// Offers the scheme the time until the next request.
+    #[cold]
+    fn offer_idle(&mut self) -> Result<(), Stop> {
+        if !T::TICKS || self.idle_asked || self.meter.in_flight > 0 || self.over() {
+            return Ok(());
+        }
+        let now_ns = self.meter.now_ns;
+        if self.idle_at_ns == now_ns {
+            self.idle_repeats += 1;
+            if self.idle_repeats > IDLE_AT_ONE_TIME {
+                return Ok(());
+            }
+        } else {
+            (self.idle_at_ns, self.idle_repeats) = (now_ns, 0);
+        }
+        let World { flash, device, .. } = &mut *self.world;
+        let work: Option<Done> = match device.scheme_mut().idle(flash) {
+            Ok(work) => work,
+            Err(Fault::Medium) => return Err(Stop::Medium),
+            // Counted at the door; the host asked for nothing, so nothing failed for it.
+            Err(_) => None,
+        };
+        if let Some(done) = work {
+            self.idle_asked = true;
+            self.world.clock().watch(done, IDLE);
+        }
+        Ok(())
+    }
+
+    /// What was counted.
+    pub(crate) fn into_meter(self) -> Meter {
+        self.meter
+    }
+}
+
+/// Tells the scheme which pages come next: those drawn just now, and the first of them again.
+#[inline]
+fn expect_all<S: Scheme, T: Timing>(world: &World<S, T>, page_shift: u32, ring: &Ring) {
+    let (waiting, soon) = ring.waiting();
+    for request in waiting {
+        expect(world, page_shift, request, false);
+    }
+    for request in &waiting[..soon] {
+        expect(world, page_shift, request, true);
+    }
+}
+
+#[inline]
+fn expect<S: Scheme, T: Timing>(world: &World<S, T>, page_shift: u32, request: &Request, soon: bool) {
+    let lpn = request.offset >> page_shift;
+    if lpn < u64::from(world.device.exported_pages()) {
+        world.device.scheme().expect(&world.flash, Lpn(lpn as u32), soon);
+    }
+}
+
+impl Job {
+    fn new(job: usize, rings: usize, plan: JobPlan, begun_ns: u64, slots: &mut Vec<Slot>) -> Job {
+        let from = slots.len() as u32;
+        slots.resize(slots.len() + plan.depth.max(1) as usize, Slot { job: job as u32, ..EMPTY_SLOT });
+        let think_blocks = if plan.think_ns > 0 { plan.think_blocks.max(1) } else { 0 };
+        Job {
+            stream: plan.stream,
+            ring: Ring::new(rings),
+            idle: (from..slots.len() as u32).rev().collect(),
+            paced: None,
+            state: State::Issuing,
+            in_flight: 0,
+            end_ns: plan.runtime_ns.map_or(u64::MAX, |ns| begun_ns.saturating_add(ns)),
+            think_ns: plan.think_ns,
+            think_blocks,
+            think_left: think_blocks,
+        }
+    }
+}
+
+impl Arrivals {
+    fn new(plan: ArrivalPlan, slots: &mut Vec<Slot>) -> Arrivals {
+        let outstanding = plan.outstanding.unwrap_or(TAG_MASK).clamp(1, TAG_MASK);
+        let from = slots.len() as u32;
+        slots.resize(slots.len() + outstanding.min(4096) as usize, Slot { job: ARRIVED, ..EMPTY_SLOT });
+        Arrivals {
+            stream: plan.stream,
+            ring: Ring::new(1),
+            next: None,
+            outstanding,
+            taken: 0,
+            waiting: VecDeque::with_capacity(4096),
+            idle: (from..slots.len() as u32).rev().collect(),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Runs schemes in virtual time: hosts, clocks, measurements, invariants.
+//!
+//! | part | holds |
+//! | --- | --- |
+//! | [`Experiment`] (`spec.rs`) | what to run: a scheme, a device, warm-up, phases, seed |
+//! | [`run`], [`compare`] (`run.rs`) | runs one, or several on the cores; every result has passed its invariants |
+//! | `engine.rs`, `plan.rs`, `source.rs` | the host: closed-loop jobs, open-loop arrivals, streams of requests |
+//! | `meter.rs`, `assemble.rs` | what is counted while a phase runs, and the record made of it |
+//! | [`Reference`] (`reference.rs`) | what every page must hold |
+//! | `invariants.rs` | what must hold after every phase |
+//! | [`results`] | the record: one serde type, JSON, CSV |
+//! | [`mod@bench`] | the simulator's own speed |
+#![forbid(unsafe_code)]
+
+mod assemble;
+pub mod bench;
+mod cpu;
+mod engine;
+mod invariants;
+mod meter;
+mod plan;
+mod reference;
+pub mod results;
+mod run;
+mod source;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
+pub use run::{compare, run, Progress, RunError};
+pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
+pub use spec::{
+    full_table_bytes, CacheSize, Experiment, Load, PhaseSpec, Series, TimingModel, FULL_TABLE_ENTRY_BYTES,
+};

@@ -1,0 +1,104 @@
+//! From a phase as specified to jobs and arrivals with streams of requests.
+
+use workload::{fio, InputError};
+
+use crate::engine::{ArrivalPlan, HostSoftware, JobPlan, Plan};
+use crate::source::{Fill, Stream};
+use crate::spec::{Load, PhaseSpec};
+
+/// What a phase runs towards, as far as it is known beforehand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Goal {
+    requests: Option<u64>,
+    bytes: Option<u64>,
+    ns: Option<u64>,
+}
+
+impl Goal {
+    /// How far a phase is, 0..=1.
+    pub(crate) fn fraction(&self, requests: u64, bytes: u64, ns: u64) -> f64 {
+        let part = |done: u64, all: Option<u64>| all.map_or(0.0, |all| done as f64 / all.max(1) as f64);
+        part(requests, self.requests).max(part(bytes, self.bytes)).max(part(ns, self.ns)).min(1.0)
+    }
+}
+
+/// A phase ready to run.
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    pub(crate) goal: Goal,
+}
+
+/// Opens the streams of a phase on a device of `device_bytes`. `ticks`: whether there is a clock.
+pub(crate) fn plan(
+    spec: &PhaseSpec,
+    device_bytes: u64,
+    seed: u64,
+    ticks: bool,
+    software: HostSoftware,
+) -> Result<Planned, InputError> {
+    let mut planned =
+        Planned { plan: Plan { jobs: Vec::new(), arrivals: None, software }, goal: Goal::default() };
+    let plan = &mut planned.plan;
+    let job = |stream, depth| JobPlan { stream, depth, runtime_ns: None, think_ns: 0, think_blocks: 0 };
+    match &spec.load {
+        Load::Jobs(phase) => planned.goal = plan_jobs(plan, phase, device_bytes, seed, ticks)?,
+        Load::Open { source, outstanding } => {
+            let stream = Stream::Listed(source.requests(device_bytes, seed)?);
+            plan.arrivals = Some(ArrivalPlan { stream, outstanding: *outstanding });
+            planned.goal.requests = source.count();
+        }
+        Load::Closed { source, depth } => {
+            plan.jobs.push(job(Stream::closed(source.requests(device_bytes, seed)?), *depth));
+            planned.goal.requests = source.count();
+        }
+        Load::Fill { request_bytes, depth } => {
+            plan.jobs.push(job(Stream::Fill(Fill::new(device_bytes, *request_bytes)), *depth));
+            planned.goal.bytes = Some(device_bytes);
+        }
+        Load::LearnedFtl => {
+            let requests = workload::warm_up::learnedftl(device_bytes, seed);
+            planned.goal.bytes = Some(requests.total_bytes());
+            plan.jobs.push(job(Stream::LearnedFtl(Box::new(requests)), 1));
+        }
+    }
+    Ok(planned)
+}
+
+fn plan_jobs(
+    plan: &mut Plan,
+    phase: &fio::Phase,
+    device_bytes: u64,
+    seed: u64,
+    ticks: bool,
+) -> Result<Goal, InputError> {
+    let (mut bytes, mut ns) = (Some(0_u64), 0);
+    for spec in &phase.jobs {
+        for stream in spec.streams(device_bytes, seed)? {
+            if stream.time_based() && !ticks {
+                let text = format!(
+                    "[{}] runs for a time, but the clock is off, so it would never end; give io_size or loops instead of time_based",
+                    spec.name
+                );
+                return Err(InputError::in_file("", text));
+            }
+            bytes = bytes.zip(stream.total_bytes()).map(|(sum, more)| sum.saturating_add(more));
+            ns = ns.max(stream.runtime_ns().unwrap_or(0));
+            plan.jobs.push(JobPlan {
+                depth: stream.iodepth(),
+                runtime_ns: stream.runtime_ns(),
+                think_ns: stream.thinktime_ns(),
+                think_blocks: stream.thinktime_blocks(),
+                stream: Stream::Fio(Box::new(stream)),
+            });
+        }
+    }
+    Ok(Goal { requests: None, bytes, ns: (ns > 0 && ticks).then_some(ns) })
+}
+
+/// The seed of one phase, so that two phases of the same jobs do not walk the same way.
+pub(crate) fn phase_seed(seed: u64, phase: u64) -> u64 {
+    let mut mixed = seed ^ phase.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}

@@ -1,0 +1,497 @@
+//! Runs experiments: one, or several on the cores.
+
+use std::cell::RefCell;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use ftl::schemes::Visitor;
+use ftl::{Config, Device, Flash, OpenError, Scheme};
+use nand::timing::{NoClock, Queued, Reserved};
+use nand::{Nand, SimNand, SimOptions};
+use workload::InputError;
+
+use crate::assemble::{self, Measured};
+use crate::cpu::Stopwatch;
+use crate::engine::{Clock, Engine, HostSoftware, Stop, World};
+use crate::invariants;
+use crate::meter::{Digest, Meter};
+use crate::plan;
+use crate::reference::{Reference, Verify};
+use crate::results::{Invariant, Run, SchemeInfo, SimSpeed, WorkloadInfo};
+use crate::spec::{Experiment, Load, PhaseSpec, Series, TimingModel};
+
+/// Hears how far runs are. Called from the thread that runs the experiment, a few times a second.
+pub trait Progress: Sync {
+    /// Phase `phase` of `phases` of run `run` begins; warm-up phases are counted.
+    fn phase(&self, run: usize, phase: usize, phases: usize, name: &str) {
+        let _ = (run, phase, phases, name);
+    }
+
+    /// So much of the phase is done, 0..=1; not told of phases whose length nobody knows.
+    fn fraction(&self, run: usize, done: f64) {
+        let _ = (run, done);
+    }
+
+    /// The run has ended.
+    fn end(&self, run: usize) {
+        let _ = run;
+    }
+}
+
+/// Tells nobody.
+impl Progress for () {}
+
+/// Why a run gave no result, or a worthless one.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The experiment is impossible.
+    #[error("{0}")]
+    Spec(String),
+    /// The workload cannot be read, or does not fit the device.
+    #[error("{0}")]
+    Input(#[from] InputError),
+    /// The scheme refused the device or its parameters.
+    #[error("{0}")]
+    Open(OpenError),
+    /// A request could not be carried out.
+    #[error("{what} (scheme {scheme}, phase {phase}, request {request})")]
+    Request {
+        /// What was wrong.
+        what: String,
+        /// The scheme.
+        scheme: String,
+        /// The phase.
+        phase: String,
+        /// Requests issued in the phase before it, this one included.
+        request: u64,
+    },
+    /// An invariant did not hold: there is a bug in the scheme or in the simulator, and the results are worthless.
+    #[error("broken invariant: {first}; repeat with: {repeat}")]
+    Broken {
+        /// What was found until then, with the broken invariants among the others.
+        run: Box<Run>,
+        /// The first broken invariant.
+        first: String,
+        /// The command that repeats the run.
+        repeat: String,
+    },
+    /// The program panicked: a bug in the scheme, found by an assertion or by the array.
+    #[error("scheme {scheme} panicked in phase {phase} with seed {seed}: {message}; repeat with: {repeat}")]
+    Panicked {
+        /// The scheme.
+        scheme: String,
+        /// The phase.
+        phase: String,
+        /// The seed.
+        seed: u64,
+        /// What it said.
+        message: String,
+        /// The command that repeats the run.
+        repeat: String,
+    },
+}
+
+/// Runs one experiment. Every result has passed every invariant.
+///
+/// # Errors
+/// [`RunError`]; [`RunError::Broken`] carries the results.
+pub fn run(experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
+    run_as(0, experiment, progress)
+}
+
+/// Runs experiments on up to `threads` cores; results in the order of the experiments. Each run needs about 9 bytes for
+/// each physical page, and its scheme's tables.
+pub fn compare(
+    experiments: &[Experiment],
+    threads: usize,
+    progress: &dyn Progress,
+) -> Vec<Result<Run, RunError>> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Run, RunError>>>> =
+        experiments.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, experiments.len().max(1)) {
+            scope.spawn(|| loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(experiment) = experiments.get(index) else { break };
+                let result = run_as(index, experiment, progress);
+                if let Ok(mut place) = results[index].lock() {
+                    *place = Some(result);
+                }
+            });
+        }
+    });
+    let missing = || Err(RunError::Spec("the run's thread ended without a result".to_owned()));
+    results.into_iter().map(|place| place.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
+}
+
+fn run_as(index: usize, experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
+    let phase = RefCell::new(String::from("start"));
+    let body = || {
+        let visitor = RunScheme { index, experiment, progress, phase: &phase };
+        ftl::schemes::with(&experiment.scheme, visitor).unwrap_or_else(|| {
+            let known: Vec<_> = ftl::schemes::ALL.iter().map(|info| info.name).collect();
+            let known = known.join(", ");
+            Err(RunError::Spec(format!("there is no scheme `{}`; there are {known}", experiment.scheme)))
+        })
+    };
+    let result = caught(experiment, &phase, body);
+    progress.end(index);
+    result
+}
+
+/// Runs `body`, and makes an error of its panic.
+pub(crate) fn caught(
+    experiment: &Experiment,
+    phase: &RefCell<String>,
+    body: impl FnOnce() -> Result<Run, RunError>,
+) -> Result<Run, RunError> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        let message = payload.downcast_ref::<String>().cloned();
+        let message = message.or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
+        Err(RunError::Panicked {
+            scheme: experiment.scheme.clone(),
+            phase: phase.try_borrow().map_or_else(|_| String::new(), |name| name.clone()),
+            seed: experiment.seed,
+            message: message.unwrap_or_else(|| "no message".to_owned()),
+            repeat: experiment.repeat(),
+        })
+    })
+}
+
+struct RunScheme<'a> {
+    index: usize,
+    experiment: &'a Experiment,
+    progress: &'a dyn Progress,
+    phase: &'a RefCell<String>,
+}
+
+impl Visitor for RunScheme<'_> {
+    type Out = Result<Run, RunError>;
+
+    fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
+        Runner::begin(self.index, self.experiment, self.progress, self.phase)?.run::<S>()
+    }
+}
+
+/// Checks the parts of an experiment that no lower layer checks, and gives the device as it will be run.
+fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
+    let mut experiment = experiment.clone();
+    if let Some(pages) = experiment.exported_pages {
+        experiment.device.exported_pages = pages;
+    }
+    experiment.device.check().map_err(|error| RunError::Spec(error.to_string()))?;
+    if experiment.host_cpus == Some(0) {
+        return Err(RunError::Spec("the host has 0 CPUs; it must have at least 1".to_owned()));
+    }
+    if experiment.phases.is_empty() {
+        return Err(RunError::Spec("there is nothing to measure; give at least one phase".to_owned()));
+    }
+    let depths = experiment.warm_up.iter().chain(&experiment.phases);
+    for phase in depths {
+        if let Load::Closed { depth: 0, .. }
+        | Load::Fill { depth: 0, .. }
+        | Load::Open { outstanding: Some(0), .. } = phase.load
+        {
+            return Err(RunError::Spec(format!(
+                "phase {}: a queue depth of 0 issues nothing; give at least 1",
+                phase.name
+            )));
+        }
+    }
+    let exported = experiment.device.exported_pages;
+    let mut config = Config::new(exported, experiment.cache.bytes(exported).map_err(RunError::Spec)?);
+    config.parameters.clone_from(&experiment.parameters);
+    config.victims = experiment.victims;
+    config.foreground_superblocks =
+        experiment.foreground_superblocks.unwrap_or(config.foreground_superblocks);
+    config.background_superblocks = match experiment.background_superblocks {
+        Some(superblocks) => superblocks,
+        None => config.background_superblocks.max(config.foreground_superblocks + 1),
+    };
+    Ok((experiment, config))
+}
+
+/// A new device with scheme `S` on it.
+pub(crate) fn world<S: Scheme>(
+    device: &nand::Device,
+    config: &Config,
+    faults: &SimOptions,
+    verify: Verify,
+) -> Result<World<S, NoClock>, OpenError> {
+    let nand = SimNand::new(device, NoClock::new(), faults.clone());
+    let mut flash = Flash::new(nand);
+    let scheme = S::open(&mut flash, config)?;
+    let exported = config.exported_pages;
+    Ok(World { device: Device::new(scheme, exported), flash, reference: Reference::new(verify, exported) })
+}
+
+/// The queue model of a device.
+pub(crate) fn queued(device: &nand::Device, policy: Option<nand::timing::Policy>) -> Queued {
+    let g = &device.geometry;
+    Queued::new(device.times(), policy.unwrap_or(device.policy), g.dies(), g.channels, g.blocks())
+}
+
+/// The reservation model of a device.
+pub(crate) fn reserved(device: &nand::Device) -> Reserved {
+    Reserved::new(device.times(), device.geometry.dies(), device.geometry.channels)
+}
+
+/// Runs one phase and counts it. The device is drained before and after; counters begin at zero.
+pub(crate) fn run_phase<S: Scheme, T: Clock>(
+    world: &mut World<S, T>,
+    spec: &PhaseSpec,
+    planned: plan::Planned,
+    series: Series,
+    tell: &mut dyn FnMut(f64),
+) -> (Measured, Option<Stop>) {
+    let plan::Planned { plan, goal } = planned;
+    let jobs = plan.jobs.len() as u32 + u32::from(plan.arrivals.is_some());
+    world.flash.counters = ftl::Counters::default();
+    let begun_ns = world.clock().now();
+    let dies_before = world.clock().die_use();
+    let array_before = *world.flash.nand().counts();
+    let meter = Meter::new(series, begun_ns, T::TICKS);
+    let mut engine = Engine::new(world, plan, meter);
+    let stop = engine.run(&mut |requests, bytes, ns| tell(goal.fraction(requests, bytes, ns))).err();
+    let reading = engine.reading();
+    let series = engine.meter.series.finish(engine.meter.now_ns, reading);
+    let meter = engine.into_meter();
+    let dies_after = world.clock().die_use();
+    let measured = Measured {
+        name: spec.name.clone(),
+        jobs,
+        dies_elapsed_ns: world.clock().now() - begun_ns,
+        dies: invariants::since(&dies_before, &dies_after),
+        meter,
+        series,
+        counters: world.flash.counters.clone(),
+        array: world.flash.nand().counts().since(&array_before),
+        wear: world.flash.nand().wear(),
+        ticks: T::TICKS,
+    };
+    if stop.is_none() {
+        world.drain();
+    }
+    (measured, stop)
+}
+
+/// A run under way.
+pub(crate) struct Runner<'a> {
+    index: usize,
+    experiment: Experiment,
+    config: Config,
+    progress: &'a dyn Progress,
+    phase: &'a RefCell<String>,
+    watch: Stopwatch,
+    run: Run,
+    digest: Digest,
+    phases_begun: usize,
+    host_pages: u64,
+    flash_ops: u64,
+}
+
+impl<'a> Runner<'a> {
+    /// Checks the experiment.
+    pub(crate) fn begin(
+        index: usize,
+        experiment: &Experiment,
+        progress: &'a dyn Progress,
+        phase: &'a RefCell<String>,
+    ) -> Result<Runner<'a>, RunError> {
+        let (experiment, config) = checked(experiment)?;
+        Ok(Runner {
+            index,
+            experiment,
+            config,
+            progress,
+            phase,
+            watch: Stopwatch::start(),
+            run: Run::new(concat!("ftlkit ", env!("CARGO_PKG_VERSION"))),
+            digest: Digest::new(),
+            phases_begun: 0,
+            host_pages: 0,
+            flash_ops: 0,
+        })
+    }
+
+    /// Runs it on scheme `S`.
+    pub(crate) fn run<S: Scheme>(mut self) -> Result<Run, RunError> {
+        let faults = SimOptions { seed: self.experiment.seed, ..self.experiment.faults.clone() };
+        let mut world = world::<S>(&self.experiment.device, &self.config, &faults, self.experiment.verify)
+            .map_err(RunError::Open)?;
+        self.describe::<S>(world.flash.nand());
+        for spec in self.experiment.warm_up.clone() {
+            self.phase(&mut world, &spec, true)?;
+        }
+        match self.experiment.timing {
+            TimingModel::Queued { policy } => {
+                let clock = queued(&self.experiment.device, policy);
+                self.measure(world.with_clock(clock))
+            }
+            TimingModel::Reserved => {
+                let clock = reserved(&self.experiment.device);
+                self.measure(world.with_clock(clock))
+            }
+            TimingModel::NoClock => self.measure(world),
+        }
+    }
+
+    fn describe<S: Scheme>(&mut self, nand: &impl Nand) {
+        let experiment = &self.experiment;
+        let parameters = S::INFO.parameters.iter();
+        let parameters = parameters.map(|p| (p.name.to_owned(), self.config.parameter(&S::INFO, p.name)));
+        self.run.scheme = SchemeInfo {
+            name: S::INFO.name.to_owned(),
+            paper: S::INFO.paper.to_owned(),
+            parameters: parameters.collect(),
+        };
+        self.run.device = assemble::device_info(experiment, &self.config, nand);
+        let warm_up: Vec<_> = experiment.warm_up.iter().map(|phase| phase.name.as_str()).collect();
+        self.run.workload = WorkloadInfo {
+            name: experiment.workload.clone(),
+            source: experiment.workload_source.clone(),
+            seed: experiment.seed,
+            warm_up: warm_up.join(", "),
+        };
+    }
+
+    /// The measured phases, and the end of the run.
+    fn measure<S: Scheme, T: Clock>(mut self, mut world: World<S, T>) -> Result<Run, RunError> {
+        for spec in self.experiment.phases.clone() {
+            self.phase(&mut world, &spec, false)?;
+        }
+        let walk = invariants::of_mapping("end", &world, &self.experiment.repeat());
+        self.digest.add(walk.digest);
+        if self.experiment.verify != Verify::Off {
+            self.run.invariants.extend(walk.invariants);
+            self.run.invariants.push(invariants::of_scheme("end", &world));
+        }
+        self.run.memory = assemble::memory_use(&self.config, &world.device.scheme().memory());
+        self.finish()
+    }
+
+    /// Fills in what is known at the end, and judges.
+    fn finish(mut self) -> Result<Run, RunError> {
+        self.run.digest = format!("{:016x}", self.digest.value());
+        self.run.host = SimSpeed::new(self.watch.seconds(), self.host_pages, self.flash_ops);
+        let first = self.run.broken().next().map(|broken| format!("{} ({})", broken.name, broken.detail));
+        match first {
+            None => Ok(self.run),
+            Some(first) => {
+                let repeat = self.experiment.repeat();
+                Err(RunError::Broken { run: Box::new(self.run), first, repeat })
+            }
+        }
+    }
+
+    /// Runs a phase, checks it, and files it if it is measured.
+    fn phase<S: Scheme, T: Clock>(
+        &mut self,
+        world: &mut World<S, T>,
+        spec: &PhaseSpec,
+        warm_up: bool,
+    ) -> Result<(), RunError> {
+        self.phase.borrow_mut().clone_from(&spec.name);
+        let phases = self.experiment.warm_up.len() + self.experiment.phases.len();
+        let (index, progress, number) = (self.index, self.progress, self.phases_begun);
+        progress.phase(index, number, phases, &spec.name);
+        self.phases_begun += 1;
+
+        let planned = self.plan::<T>(spec, number as u64)?;
+        let series = if warm_up { Series::Off } else { self.experiment.series };
+        let mut tell = |done: f64| progress.fraction(index, done);
+        let (measured, stop) = run_phase(world, spec, planned, series, &mut tell);
+        self.take_in(&measured, spec, stop.is_none());
+        if !warm_up || stop.is_some() {
+            let phase = assemble::phase(measured, &self.experiment.device);
+            if stop.is_none() {
+                self.run.invariants.extend(phase.invariants());
+            }
+            self.run.phases.push(phase);
+        }
+        if let Some(stop) = stop {
+            return Err(self.stopped(stop, &spec.name));
+        }
+        let changed = world.flash.counters.host_writes + world.flash.counters.host_trims > 0;
+        if changed && self.experiment.verify != Verify::Off {
+            let walk = invariants::of_mapping(&spec.name, world, &self.experiment.repeat());
+            self.run.invariants.extend(walk.invariants);
+            self.run.invariants.push(invariants::of_scheme(&spec.name, world));
+        }
+        Ok(())
+    }
+
+    fn plan<T: Clock>(&self, spec: &PhaseSpec, number: u64) -> Result<plan::Planned, RunError> {
+        let experiment = &self.experiment;
+        let overhead_ns = experiment.host_overhead_ns.unwrap_or(experiment.device.host_overhead_ns);
+        let cpus = experiment.host_cpus.unwrap_or(experiment.device.host_cpus);
+        let software = HostSoftware::new(overhead_ns, cpus);
+        let bytes = u64::from(self.config.exported_pages) * u64::from(experiment.device.geometry.page_bytes);
+        let seed = plan::phase_seed(experiment.seed, number);
+        Ok(plan::plan(spec, bytes, seed, T::TICKS, software)?)
+    }
+
+    /// Checks what can be checked of every phase, and takes it into the digest.
+    fn take_in(&mut self, measured: &Measured, spec: &PhaseSpec, ended: bool) {
+        let Measured { meter, counters, array, dies, dies_elapsed_ns, ticks, .. } = measured;
+        self.host_pages += counters.host_reads + counters.host_writes;
+        self.flash_ops += array.total_reads() + array.total_programs() + array.total_erases();
+        self.digest.add(meter.digest.value());
+        for tally in &meter.tally {
+            self.digest.add(tally.completed);
+            self.digest.add(tally.bytes);
+        }
+        self.digest.add(meter.ended_ns - meter.begun_ns);
+        invariants::digest_counters(&mut self.digest, counters);
+        if !ended {
+            return;
+        }
+        let found = &mut self.run.invariants;
+        found.extend(invariants::of_requests(&spec.name, meter, *ticks));
+        found.push(invariants::of_operations(&spec.name, counters, array));
+        found.push(invariants::of_shares(&spec.name, counters));
+        if *ticks {
+            found.push(invariants::of_dies(&spec.name, dies, *dies_elapsed_ns));
+        }
+        if meter.widened > 0 {
+            found.push(Invariant::new(
+                format!(
+                    "{}: requests that do not begin and end on a page are widened to whole pages",
+                    spec.name
+                ),
+                true,
+                format!("{} of {} requests", meter.widened, meter.issued()),
+            ));
+        }
+    }
+
+    /// What came in between.
+    fn stopped(&mut self, stop: Stop, phase: &str) -> RunError {
+        let scheme = self.experiment.scheme.clone();
+        let request = |what: String, request: u64| RunError::Request {
+            what,
+            scheme: scheme.clone(),
+            phase: phase.to_owned(),
+            request,
+        };
+        match stop {
+            Stop::Input(error) => RunError::Input(error),
+            Stop::Host { request: number, error } => request(error.to_string(), number),
+            Stop::Request { request: number, what } => request(what, number),
+            Stop::Medium => request("the medium is out of order".to_owned(), 0),
+            Stop::Mismatch { request: number, mismatch } => {
+                let Experiment { seed, .. } = self.experiment;
+                let detail = format!("{mismatch}; seed {seed}, phase {phase}, request {number}");
+                self.run.invariants.push(Invariant::new(
+                    format!("{phase}: reads return what was written"),
+                    false,
+                    &detail,
+                ));
+                let repeat = self.experiment.repeat();
+                RunError::Broken { run: Box::new(std::mem::take(&mut self.run)), first: detail, repeat }
+            }
+        }
+    }
+}

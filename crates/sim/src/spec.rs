@@ -1,0 +1,340 @@
+//! What to run: one scheme on one device under one workload.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ftl::VictimPolicy;
+use nand::timing::Policy;
+use nand::SimOptions;
+use workload::fio;
+
+use crate::reference::Verify;
+use crate::source::Source;
+
+/// Bytes of one mapping entry by which a share of the full table is counted, as the papers do.
+pub const FULL_TABLE_ENTRY_BYTES: u64 = 8;
+
+/// [`Experiment::workload_source`] of a workload that comes from no file.
+const BUILT_IN: &str = "built in";
+
+/// One scheme on one device under one workload.
+#[derive(Clone)]
+pub struct Experiment {
+    /// The device.
+    pub device: nand::Device,
+    /// Pages the host sees; the device's own number unless given.
+    pub exported_pages: Option<u32>,
+    /// What the array does besides its description: faults. The seed in it is replaced by [`Experiment::seed`].
+    pub faults: SimOptions,
+    /// Registered name of the scheme.
+    pub scheme: String,
+    /// Parameters of the scheme.
+    pub parameters: BTreeMap<String, String>,
+    /// Memory for mapping structures, directory and all; the same bytes for every scheme that is compared.
+    pub cache: CacheSize,
+    /// Free superblocks at which a write waits; the FTL's default unless given.
+    pub foreground_superblocks: Option<u32>,
+    /// Free superblocks at which collection starts; the FTL's default unless given.
+    pub background_superblocks: Option<u32>,
+    /// How victims of collection are chosen.
+    pub victims: VictimPolicy,
+    /// The clock.
+    pub timing: TimingModel,
+    /// Run first, with the clock off, and not measured.
+    pub warm_up: Vec<PhaseSpec>,
+    /// Run and measured, one after the other.
+    pub phases: Vec<PhaseSpec>,
+    /// Of every random choice.
+    pub seed: u64,
+    /// How much is read back against the reference.
+    pub verify: Verify,
+    /// Host software's time for each request, ns; the device's own unless given.
+    pub host_overhead_ns: Option<u64>,
+    /// Host processors that share it; the device's own unless given.
+    pub host_cpus: Option<u32>,
+    /// The time series.
+    pub series: Series,
+    /// Name of the workload in results.
+    pub workload: String,
+    /// Where it comes from: a job file, a trace file, or `built in`.
+    pub workload_source: String,
+    /// The command that repeats this run, for messages; made up from the fields above when empty.
+    pub command: String,
+}
+
+impl Experiment {
+    /// An experiment without phases: 3 % cache, queue model, sampled verification, seed 1, everything else as the
+    /// device and the scheme have it.
+    pub fn new(device: nand::Device, scheme: impl Into<String>) -> Experiment {
+        Experiment {
+            device,
+            exported_pages: None,
+            faults: SimOptions::default(),
+            scheme: scheme.into(),
+            parameters: BTreeMap::new(),
+            cache: CacheSize::Share(0.03),
+            foreground_superblocks: None,
+            background_superblocks: None,
+            victims: VictimPolicy::default(),
+            timing: TimingModel::default(),
+            warm_up: Vec::new(),
+            phases: Vec::new(),
+            seed: 1,
+            verify: Verify::default(),
+            host_overhead_ns: None,
+            host_cpus: None,
+            series: Series::default(),
+            workload: String::new(),
+            workload_source: BUILT_IN.to_owned(),
+            command: String::new(),
+        }
+    }
+
+    /// The command that repeats this run.
+    pub fn repeat(&self) -> String {
+        if !self.command.is_empty() {
+            return self.command.clone();
+        }
+        let Experiment { device, scheme, seed, workload_source, .. } = self;
+        let mut command = format!("ftl run --device {} --scheme {scheme} --seed {seed}", device.name);
+        for (name, value) in &self.parameters {
+            command.push_str(&format!(" --set {name}={value}"));
+        }
+        command.push_str(match self.timing {
+            TimingModel::Queued { .. } => "",
+            TimingModel::Reserved => " --timing reserved",
+            TimingModel::NoClock => " --timing none",
+        });
+        if workload_source != BUILT_IN {
+            command.push_str(&format!(" {workload_source}"));
+        }
+        command
+    }
+}
+
+/// Memory for mapping structures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CacheSize {
+    /// So many bytes.
+    Bytes(u64),
+    /// So much of the full page-level table of the exported capacity, counted with [`FULL_TABLE_ENTRY_BYTES`] a
+    /// page: 0.03 of 30 GiB in 4 KiB pages is 1.8 MiB.
+    Share(f64),
+}
+
+impl CacheSize {
+    /// The size in bytes for a device of `exported_pages`.
+    ///
+    /// # Errors
+    /// A share that is not above 0 and at most 1, or no bytes at all: one sentence.
+    pub fn bytes(self, exported_pages: u32) -> Result<u64, String> {
+        let full = full_table_bytes(exported_pages);
+        let bytes = match self {
+            CacheSize::Bytes(bytes) => bytes,
+            CacheSize::Share(share) if share > 0.0 && share <= 1.0 => (share * full as f64) as u64,
+            CacheSize::Share(share) => {
+                return Err(format!(
+                    "a cache of {} % of the full table is impossible; give a share above 0 % and up to 100 %, or bytes",
+                    share * 100.0
+                ));
+            }
+        };
+        if bytes == 0 {
+            return Err(
+                "a cache of 0 bytes holds no mapping; give some KiB, or a share such as 3%".to_owned()
+            );
+        }
+        Ok(bytes)
+    }
+}
+
+/// Bytes of a full page-level table, counted as the papers do.
+pub fn full_table_bytes(exported_pages: u32) -> u64 {
+    u64::from(exported_pages) * FULL_TABLE_ENTRY_BYTES
+}
+
+impl std::str::FromStr for CacheSize {
+    type Err = String;
+
+    /// `3%`, or bytes with a unit: `8192`, `512KiB`, `2MiB`.
+    fn from_str(text: &str) -> Result<CacheSize, String> {
+        let wrong = || format!("`{text}` is no cache size; give a share such as 3%, or bytes such as 512KiB");
+        if let Some(percent) = text.trim().strip_suffix('%') {
+            let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
+            return Ok(CacheSize::Share(percent / 100.0));
+        }
+        let digits = text.trim().trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let shift = match text.trim()[digits.len()..].to_ascii_lowercase().as_str() {
+            "" | "b" => 0,
+            "k" | "kb" | "kib" => 10,
+            "m" | "mb" | "mib" => 20,
+            "g" | "gb" | "gib" => 30,
+            _ => return Err(wrong()),
+        };
+        let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
+        number.checked_mul(1 << shift).map(CacheSize::Bytes).ok_or_else(wrong)
+    }
+}
+
+/// The clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimingModel {
+    /// A queue per die and channel.
+    Queued {
+        /// Who may overtake whom; the device's own policy unless given.
+        policy: Option<Policy>,
+    },
+    /// Dies booked at submission, as FEMU does.
+    Reserved,
+    /// None: for counting.
+    NoClock,
+}
+
+impl Default for TimingModel {
+    fn default() -> TimingModel {
+        TimingModel::Queued { policy: None }
+    }
+}
+
+impl TimingModel {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimingModel::Queued { .. } => "queued",
+            TimingModel::Reserved => "reserved",
+            TimingModel::NoClock => "none",
+        }
+    }
+}
+
+/// The time series of a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Series {
+    /// Between 256 and 512 points, whatever the length of the phase: the interval doubles as it goes on.
+    #[default]
+    Auto,
+    /// One point every so many ns. Past 65,536 points the interval doubles.
+    Every(u64),
+    /// None.
+    Off,
+}
+
+/// Requests that run together and are reported together.
+#[derive(Clone)]
+pub struct PhaseSpec {
+    /// Its name in results.
+    pub name: String,
+    /// Its requests.
+    pub load: Load,
+}
+
+/// The requests of a phase.
+#[derive(Clone)]
+pub enum Load {
+    /// fio jobs, each keeping `iodepth` requests in flight.
+    Jobs(fio::Phase),
+    /// Arrival times are kept: latency counts from arrival.
+    Open {
+        /// The requests.
+        source: Arc<dyn Source>,
+        /// Most requests that the device is given at once; those that arrive meanwhile wait. `None`: no limit.
+        outstanding: Option<u32>,
+    },
+    /// Arrival times are ignored; `depth` requests are kept in flight.
+    Closed {
+        /// The requests.
+        source: Arc<dyn Source>,
+        /// Requests in flight, at least 1.
+        depth: u32,
+    },
+    /// Writes the whole device once, sequentially.
+    Fill {
+        /// Bytes of each request.
+        request_bytes: u64,
+        /// Requests in flight, at least 1.
+        depth: u32,
+    },
+    /// The warm-up of the LearnedFTL paper: six volumes in requests of 512 KiB, random first, then sequential.
+    LearnedFtl,
+}
+
+impl PhaseSpec {
+    /// A phase.
+    pub fn new(name: impl Into<String>, load: Load) -> PhaseSpec {
+        PhaseSpec { name: name.into(), load }
+    }
+
+    /// The whole device once, sequentially, in requests of 512 KiB.
+    pub fn fill() -> PhaseSpec {
+        PhaseSpec::new("fill", Load::Fill { request_bytes: 512 << 10, depth: 1 })
+    }
+
+    /// The warm-up of the LearnedFTL paper: [`workload::warm_up::learnedftl`].
+    pub fn learnedftl() -> PhaseSpec {
+        PhaseSpec::new("learnedftl", Load::LearnedFtl)
+    }
+
+    /// The phases of a fio job file: those flagged as warm-up that come first, and the measured ones.
+    ///
+    /// # Errors
+    /// A warm-up phase after a measured one: one sentence.
+    pub fn of_job_file(file: &fio::JobFile) -> Result<(Vec<PhaseSpec>, Vec<PhaseSpec>), String> {
+        let (mut warm_up, mut measured) = (Vec::new(), Vec::new());
+        for phase in &file.phases {
+            let spec = PhaseSpec::new(phase_name(phase), Load::Jobs(phase.clone()));
+            if !phase.warm_up {
+                measured.push(spec);
+            } else if measured.is_empty() {
+                warm_up.push(spec);
+            } else {
+                return Err(format!(
+                    "the warm-up [{}] comes after a measured section; put the warm-up sections first",
+                    spec.name
+                ));
+            }
+        }
+        if measured.is_empty() {
+            return Err(
+                "there are only warm-up sections; add one whose name does not start with warmup".to_owned()
+            );
+        }
+        Ok((warm_up, measured))
+    }
+}
+
+/// The names of a phase's jobs, each once.
+fn phase_name(phase: &fio::Phase) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for job in &phase.jobs {
+        if !names.contains(&job.name.as_str()) {
+            names.push(&job.name);
+        }
+    }
+    names.join("+")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_of_three_percent_of_thirty_gib() {
+        let pages = 30 << 18;
+        let cache: CacheSize = "3%".parse().expect("a share");
+        assert_eq!(cache.bytes(pages), Ok((0.03 * 8.0 * f64::from(pages)) as u64));
+        assert_eq!("512KiB".parse(), Ok(CacheSize::Bytes(512 << 10)));
+        assert_eq!("2m".parse(), Ok(CacheSize::Bytes(2 << 20)));
+        assert_eq!("77".parse(), Ok(CacheSize::Bytes(77)));
+    }
+
+    #[test]
+    fn impossible_cache_sizes_get_a_sentence() {
+        for text in ["0%", "-3%", "101%", "nan%", "0", "0KiB"] {
+            let size: CacheSize = text.parse().expect("a number");
+            assert!(size.bytes(1000).is_err(), "{text}");
+        }
+        for text in ["", "%", "3x", "much", "99999999999GiB"] {
+            assert!(text.parse::<CacheSize>().is_err_and(|e| e.contains("no cache size")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! A check that cannot fail is a defect: schemes with one fault each, and what catches them.
+
+use std::cell::RefCell;
+
+use ftl::schemes::page::PageMap;
+use ftl::{Config, Flash, Info, Memory, OpenError, Scheme};
+use nand::{Device, Done, Fault, Geometry, Lpn, Nand, Oob, Ppn};
+use workload::fio::{Amount, JobSpec, Pattern, Phase as FioPhase};
+
+use crate::run::{RunError, Runner};
+use crate::{Experiment, Load, PhaseSpec, Verify, SAMPLE_STRIDE};
+
+/// No fault: the wrapper itself breaks nothing.
+const NONE: u8 = 0;
+/// A read brings the version before back.
+const STALE: u8 = 1;
+/// A read of a written page finds nothing.
+const LOST: u8 = 2;
+/// A trim is forgotten.
+const DROPPED_TRIM: u8 = 3;
+/// Two pages lead to one.
+const SHARED: u8 = 4;
+/// A flash read goes past the door.
+const BACK_DOOR: u8 = 5;
+/// A host read is counted without its flash reads.
+const UNCOUNTED: u8 = 6;
+/// The mapping leads to a stale copy at the end, though no read saw it.
+const STALE_AT_END: u8 = 7;
+/// The scheme finds its own structures broken.
+const CONFESSES: u8 = 8;
+/// The scheme panics.
+const PANICS: u8 = 9;
+/// A mapped page is missing from the mapping.
+const FORGETFUL: u8 = 10;
+
+#[derive(Clone)]
+struct Faulty<const FAULT: u8>(PageMap);
+
+impl<const FAULT: u8> Scheme for Faulty<FAULT> {
+    const INFO: Info = Info { name: "faulty", what: "", paper: "", parameters: &[] };
+
+    fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
+        PageMap::open(flash, config).map(Faulty)
+    }
+
+    fn read<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Option<Oob>, Done), Fault> {
+        let (found, done) = self.0.read(flash, lpn, rest, at)?;
+        let watched = lpn.0 % SAMPLE_STRIDE == 0;
+        match (FAULT, found) {
+            (STALE, Some(oob)) if watched => Ok((Some(Oob { version: oob.version - 1, ..oob }), done)),
+            (LOST, Some(_)) if watched => Ok((None, done)),
+            (PANICS, _) => panic!("the scheme is at its wits' end"),
+            (BACK_DOOR, _) => {
+                let mut any = None;
+                self.0.mapping(flash, &mut |_, ppn| any = Some(ppn));
+                if let Some(ppn) = any {
+                    flash.nand_mut().read(ppn, nand::Class::HostRead, nand::Sink::Host, at)?;
+                }
+                Ok((found, done))
+            }
+            (UNCOUNTED, _) => {
+                flash.counters.host_reads += u64::from(watched);
+                Ok((found, done))
+            }
+            _ => Ok((found, done)),
+        }
+    }
+
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
+        self.0.write(flash, lpn, rest, at)
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        first: Lpn,
+        pages: u32,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        if FAULT == DROPPED_TRIM {
+            return Ok(at);
+        }
+        self.0.trim(flash, first, pages, at)
+    }
+
+    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
+        self.0.flush(flash, at)
+    }
+
+    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.0.idle(flash)
+    }
+
+    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+        self.0.power_off(flash)
+    }
+
+    fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
+        let mut first = None;
+        let mut older = std::collections::BTreeMap::new();
+        if FAULT == STALE_AT_END {
+            for ppn in (0..flash.nand().geometry().pages()).map(Ppn) {
+                if let Some(oob) = flash.nand().inspect(ppn, &mut Vec::new()) {
+                    let kept = older.entry(oob.id).or_insert((oob.version, ppn));
+                    *kept = (*kept).min((oob.version, ppn));
+                }
+            }
+        }
+        self.0.mapping(flash, &mut |lpn, ppn| match FAULT {
+            SHARED => each(lpn, *first.get_or_insert(ppn)),
+            FORGETFUL if lpn.0 == SAMPLE_STRIDE => {}
+            STALE_AT_END => each(lpn, older.get(&lpn.0).map_or(ppn, |kept| kept.1)),
+            _ => each(lpn, ppn),
+        });
+    }
+
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+        if FAULT == CONFESSES {
+            return Err("a page is valid and not mapped".to_owned());
+        }
+        self.0.check(flash)
+    }
+
+    fn memory(&self) -> Memory {
+        self.0.memory()
+    }
+}
+
+fn small_experiment() -> Experiment {
+    let geometry = Geometry {
+        channels: 2,
+        luns_per_channel: 2,
+        planes_per_lun: 1,
+        blocks_per_plane: 32,
+        pages_per_block: 16,
+        page_bytes: 4096,
+        oob_bytes: 64,
+    };
+    let phase = |rw: Pattern, requests| {
+        let mut job = JobSpec::new(rw.name());
+        (job.rw, job.norandommap, job.iodepth) = (rw, true, 4);
+        job.number_ios = Some(requests);
+        job.io_size = Some(Amount::Bytes(1 << 40));
+        PhaseSpec::new(rw.name(), Load::Jobs(FioPhase { jobs: vec![job], warm_up: false }))
+    };
+    let mut experiment = Experiment::new(Device::tiny(geometry, 1200), "page");
+    experiment.warm_up = vec![PhaseSpec::fill()];
+    experiment.phases =
+        vec![phase(Pattern::RandTrim, 300), phase(Pattern::RandRead, 1000), phase(Pattern::RandWrite, 1000)];
+    experiment
+}
+
+fn run_faulty<const FAULT: u8>(verify: Verify) -> Result<crate::results::Run, RunError> {
+    let phase = RefCell::new(String::new());
+    let experiment = Experiment { verify, ..small_experiment() };
+    Runner::begin(0, &experiment, &(), &phase)?.run::<Faulty<FAULT>>()
+}
+
+/// The run is broken by the invariant called so, and says how to repeat it.
+fn is_caught<const FAULT: u8>(by: &str) {
+    for verify in [Verify::Sampled, Verify::Full] {
+        match run_faulty::<FAULT>(verify) {
+            Err(RunError::Broken { run, repeat, .. }) => {
+                let names: Vec<_> = run.broken().map(|broken| broken.name.as_str()).collect();
+                assert!(names.iter().any(|name| name.contains(by)), "{by}: {names:?}");
+                assert!(repeat.contains("--seed 1"), "{repeat}");
+            }
+            Err(other) => panic!("{by}: {other}"),
+            Ok(_) => panic!("{by}: not caught"),
+        }
+    }
+}
+
+#[test]
+fn a_scheme_without_a_fault_passes() {
+    for verify in [Verify::Off, Verify::Sampled, Verify::Full] {
+        assert!(run_faulty::<NONE>(verify).is_ok());
+    }
+}
+
+#[test]
+fn reads_are_compared_with_what_was_written() {
+    is_caught::<STALE>("reads return what was written");
+    is_caught::<LOST>("reads return what was written");
+    is_caught::<DROPPED_TRIM>("reads return what was written");
+    // Nobody looked: the same faults pass unseen.
+    assert!(run_faulty::<STALE>(Verify::Off).is_ok());
+}
+
+#[test]
+fn a_wrong_read_is_told_with_all_that_repeats_it() {
+    let error = run_faulty::<STALE>(Verify::Full).err().map(|error| error.to_string()).unwrap_or_default();
+    for part in
+        ["LPN ", "must hold version", "was found", "seed 1", "phase ", "request ", "repeat with: ftl run"]
+    {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[test]
+fn the_final_mapping_is_walked() {
+    is_caught::<SHARED>("no two pages share a physical page");
+    is_caught::<STALE_AT_END>("every watched page has its newest version");
+    is_caught::<FORGETFUL>("every watched page has its newest version");
+    is_caught::<CONFESSES>("bijection");
+}
+
+#[test]
+fn counters_are_checked_against_each_other() {
+    is_caught::<BACK_DOOR>("operations by cause = operations at the array");
+    is_caught::<UNCOUNTED>("shares of host reads sum to 1");
+}
+
+#[test]
+fn a_damaged_reference_is_noticed() {
+    let experiment = small_experiment();
+    let config = Config::new(experiment.device.exported_pages, 1 << 20);
+    let faults = nand::SimOptions::default();
+    for verify in [Verify::Sampled, Verify::Full] {
+        let mut world =
+            crate::run::world::<PageMap>(&experiment.device, &config, &faults, verify).expect("a device");
+        let phase = |world: &mut _, spec: &PhaseSpec| {
+            let software = crate::engine::HostSoftware::new(0, 1);
+            let planned = crate::plan::plan(spec, 1200 * 4096, 1, false, software).expect("a plan");
+            crate::run::run_phase(world, spec, planned, crate::Series::Off, &mut |_| {}).1
+        };
+        assert!(phase(&mut world, &PhaseSpec::fill()).is_none());
+        assert!(phase(&mut world, &experiment.phases[1]).is_none());
+        for lpn in (0..1200).step_by(SAMPLE_STRIDE as usize) {
+            world.reference.corrupt(Lpn(lpn));
+        }
+        let walk = crate::invariants::of_mapping("end", &world, "");
+        assert!(walk.invariants.iter().any(|found| !found.held));
+        let stop = phase(&mut world, &experiment.phases[1]);
+        assert!(matches!(stop, Some(crate::engine::Stop::Mismatch { .. })), "{stop:?}");
+    }
+}
+
+/// A registered scheme cannot be made to panic from here, so the catching itself is tested in `run.rs`'s own terms.
+#[test]
+fn a_panic_names_scheme_seed_phase_and_command() {
+    let phase = RefCell::new(String::new());
+    let experiment = small_experiment();
+    let error = crate::run::caught(&experiment, &phase, || {
+        Runner::begin(0, &experiment, &(), &phase)?.run::<Faulty<PANICS>>()
+    });
+    let text = error.err().map(|error| error.to_string()).unwrap_or_default();
+    for part in ["scheme page", "seed 1", "phase randread", "wits' end", "repeat with: ftl run"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

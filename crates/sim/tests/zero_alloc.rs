@@ -1,0 +1,83 @@
+//! A million operations in steady state allocate nothing, whatever the scheme and the clock.
+#![allow(clippy::unwrap_used, unsafe_code)]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::{device, experiment, phase, short};
+use sim::{run, CacheSize, Progress, TimingModel};
+use workload::fio::Pattern;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which counts.
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged; the counter is a thread-local cell without a destructor
+// and without an allocation of its own.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.realloc(pointer, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Allocations at the first and the last time that progress is told inside a phase.
+#[derive(Default)]
+struct Inside {
+    first: AtomicU64,
+    last: AtomicU64,
+    told: AtomicU64,
+}
+
+impl Progress for Inside {
+    fn phase(&self, _run: usize, _phase: usize, _phases: usize, _name: &str) {
+        self.told.store(0, Ordering::Relaxed);
+    }
+
+    fn fraction(&self, _run: usize, _done: f64) {
+        let count = ALLOCATIONS.with(Cell::get);
+        if self.told.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.first.store(count, Ordering::Relaxed);
+        }
+        self.last.store(count, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_million_operations_allocate_nothing() {
+    for info in ftl::schemes::ALL {
+        for timing in [TimingModel::default(), TimingModel::Reserved, TimingModel::NoClock] {
+            let mixed = phase("mixed", vec![short(Pattern::RandReadWrite, 8, 8, 170_000)]);
+            let mut e = experiment(device(70), info.name, vec![mixed]);
+            e.warm_up.push(phase("age", vec![short(Pattern::RandWrite, 1, 1, 200_000)]));
+            (e.timing, e.cache) = (timing, CacheSize::Share(0.1));
+            let inside = Inside::default();
+            let result = run(&e, &inside).unwrap();
+            assert!(result.phases[0].flash_total().total() > 1_000_000);
+            assert!(inside.told.load(Ordering::Relaxed) >= 5, "{:?}", inside.told);
+            let (first, last) = (inside.first.load(Ordering::Relaxed), inside.last.load(Ordering::Relaxed));
+            assert_eq!(last - first, 0, "{} under {}", info.name, timing.name());
+        }
+    }
+}
