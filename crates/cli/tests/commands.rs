@@ -39,7 +39,7 @@ fn compare_runs_jobs_and_shows_a_table() {
 fn variants_of_a_scheme_are_rows_of_their_own() {
     let schemes = "tpftl,tpftl:techniques=rs,tpftl:techniques=-";
     let out = good(&["compare", JOBS, "--device", DEVICE, "--schemes", schemes]);
-    for label in ["tpftl techniques=rsbc", "tpftl techniques=rs ", "tpftl techniques=-"] {
+    for label in ["tpftl:techniques=rsbc", "tpftl:techniques=rs ", "tpftl:techniques=-"] {
         assert!(out.contains(&format!("│ {label}")), "{label} is missing in\n{out}");
     }
 }

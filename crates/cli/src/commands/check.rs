@@ -5,7 +5,10 @@ use std::sync::Mutex;
 
 use check::{sweep, Failure, SweepOptions, SweepReport};
 use clap::Args;
+use nand::Device;
+use sim::Experiment;
 
+use super::compare::rehearse;
 use super::progress::Bars;
 use super::stop::{one_line, say, Stop};
 use super::values::{number, positive, positive_32, threads, SchemeSpec};
@@ -53,9 +56,16 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
     } else {
         vec![args.scheme.parse()?]
     };
+    for scheme in &schemes {
+        let mut trial = Experiment::new(Device::named("tpftl-512m")?, &scheme.name);
+        trial.parameters.clone_from(&scheme.parameters);
+        rehearse(&trial)?;
+    }
     let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();
     let bars = Bars::new(&names, args.quiet);
     let threads = threads(args.threads).clamp(1, schemes.len());
+    let what =
+        args.cut.map_or_else(|| format!("{} power cuts", whole(args.cuts)), |cut| format!("cut {cut}"));
     let results: Vec<Mutex<Option<Result<SweepReport, Failure>>>> =
         schemes.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
@@ -64,7 +74,7 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
             scope.spawn(|| loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(scheme) = schemes.get(index) else { break };
-                bars.begin(index, &format!("{} power cuts", whole(args.cuts)));
+                bars.begin(index, &what);
                 let mut tell = |done: u64, all: u64| bars.done(index, done as f64 / all.max(1) as f64);
                 let result = sweep(&sweep_options(&args, scheme), &mut tell);
                 bars.ended(index);

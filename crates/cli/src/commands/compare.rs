@@ -95,7 +95,7 @@ fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail)
 }
 
 /// Opens the scheme on the device and issues nothing, so that what cannot work is told of at once.
-fn rehearse(experiment: &Experiment) -> Result<(), Stop> {
+pub(crate) fn rehearse(experiment: &Experiment) -> Result<(), Stop> {
     let nothing = Listed::new("nothing", Vec::new());
     let phase = PhaseSpec::new("start", Load::Closed { source: std::sync::Arc::new(nothing), depth: 1 });
     let rehearsal = Experiment {

@@ -1,14 +1,15 @@
 //! How far runs are: bars on a terminal, plain lines elsewhere.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Parts of a bar.
 const PARTS: u64 = 1000;
-const TEMPLATE: &str = "{prefix} {bar:24} {percent:>3} %  {msg}  {eta} left";
+const TEMPLATE: &str = "{prefix} {bar:24} {percent:>3} %  {msg}{left}";
 
 /// Progress of several runs.
 pub(crate) struct Bars {
@@ -91,6 +92,7 @@ impl Bars {
 fn bars(labels: &[String]) -> How {
     let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(5));
     let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style = style.with_key("left", left);
     let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let bar = |label: &String| {
         let bar = all.add(ProgressBar::new(PARTS));
@@ -101,6 +103,14 @@ fn bars(labels: &[String]) -> How {
     };
     let each = labels.iter().map(bar).collect();
     How::Bars { all, each }
+}
+
+/// The time left in a phase, once there is something to tell it by.
+fn left(state: &ProgressState, out: &mut dyn fmt::Write) {
+    if state.pos() > 0 && !state.is_finished() {
+        // A bar without its time is still a bar.
+        let _ = write!(out, ", {} s left", state.eta().as_secs().max(1));
+    }
 }
 
 fn line(text: &str) {

@@ -170,11 +170,10 @@ fn replay(
     let depth = options.trace.depth;
     let (load, arrivals, end) = match options.trace.mode.unwrap_or(Mode::Open) {
         Mode::Open => {
-            let end = matches!(input, Input::Trace { .. }).then_some(duration_ns).flatten();
             let over = duration_ns.map_or_else(String::new, |ns| format!(" over {}", time(ns as f64)));
             let limit = depth.map_or_else(String::new, |depth| format!(", at most {depth} at the device"));
             let kept = if scale == Ratio::ONE { "open loop" } else { "open loop, times scaled" };
-            (Load::Open { source, outstanding: depth }, format!("{kept}{over}{limit}"), end)
+            (Load::Open { source, outstanding: depth }, format!("{kept}{over}{limit}"), duration_ns)
         }
         Mode::Closed => {
             let depth = depth.unwrap_or(DEPTH);
@@ -407,8 +406,8 @@ pub(crate) fn saturation(setup: &Setup, label: &str, elapsed_ns: u64) -> Option<
     let late = elapsed_ns.saturating_sub(end);
     (late > end / 20 && late > 1_000_000_000).then(|| {
         format!(
-            "{label} ended {} after the last arrival: it cannot keep up, and latencies measure the length of the trace; \
-             slow it down with --time-scale, or use --mode closed (x {} would do)",
+            "{label} cannot keep up with the arrivals: it ended {} after the last one, so latencies tell the length of the \
+             trace; replay it {} times as slowly (--time-scale), or without its times (--mode closed)",
             time(late as f64),
             digits((end + late) as f64 / end.max(1) as f64)
         )

@@ -147,8 +147,13 @@ fn in_full(info: &TraceInfo) -> String {
     } else {
         format!("{} more not understood and left out", whole(info.bad_rows))
     };
+    let other = match info.other_lines {
+        0 => String::new(),
+        1 => "; 1 other line holds no request".to_owned(),
+        lines => format!("; {} other lines hold no request", whole(lines)),
+    };
     put("Trace", format!("{}: {}, {}", info.file, info.format.name(), info.compression.name()));
-    put("Rows", format!("{}, {bad}; {} other lines", whole(info.rows), whole(info.other_lines)));
+    put("Rows", format!("{}, {bad}{other}", whole(info.rows)));
     for sample in &info.bad_samples {
         put("", sample.clone());
     }

@@ -33,7 +33,8 @@ pub fn groups(runs: &[Run]) -> Vec<Group<'_>> {
     found.into_iter().map(|(_, group)| group).collect()
 }
 
-/// A short unique name for each run: its scheme's, with the parameters that tell two runs of one scheme apart.
+/// A short unique name for each run, as the command line takes it: its scheme's, with the parameters that differ from
+/// the scheme's defaults or tell two runs of it apart.
 pub fn labels(runs: &[Run]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::with_capacity(runs.len());
     for run in runs {
@@ -45,12 +46,14 @@ pub fn labels(runs: &[Run]) -> Vec<String> {
             .scheme
             .parameters
             .iter()
-            .filter(|(name, _)| differs(name))
+            .filter(|(name, value)| {
+                differs(name) || default_of(&run.scheme.name, name).is_some_and(|usual| usual != *value)
+            })
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         let mut label = run.scheme.name.clone();
         if !parameters.is_empty() {
-            label = format!("{label} {}", parameters.join(" "));
+            label = format!("{label}:{}", parameters.join(":"));
         }
         let mut unique = label.clone();
         let mut number = 2;
@@ -61,6 +64,12 @@ pub fn labels(runs: &[Run]) -> Vec<String> {
         labels.push(unique);
     }
     labels
+}
+
+/// The default of a registered scheme's parameter.
+fn default_of(scheme: &str, parameter: &str) -> Option<&'static str> {
+    let info = ftl::schemes::ALL.iter().find(|info| info.name == scheme)?;
+    info.parameters.iter().find(|known| known.name == parameter).map(|known| known.default)
 }
 
 /// Named facts of the runs in plain words. What differs between the runs appears once for each difference.

@@ -87,7 +87,7 @@ fn runs_of_one_scheme_are_told_apart() {
         run.scheme.parameters.insert("techniques".to_owned(), techniques.to_owned());
     }
     let expected =
-        ["tpftl techniques=", "tpftl techniques=rs", "tpftl techniques=rsbc", "tpftl techniques=rsbc #2"];
+        ["tpftl:techniques=", "tpftl:techniques=rs", "tpftl:techniques=rsbc", "tpftl:techniques=rsbc #2"];
     assert_eq!(facts::labels(&runs), expected);
 }
 

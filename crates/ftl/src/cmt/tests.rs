@@ -127,7 +127,7 @@ proptest! {
                         let coldest = cache.coldest().map(|vtpn| vtpn.0);
                         prop_assert_eq!(coldest, slow.coldest());
                         let Some(node) = coldest else { break };
-                        let victim = cache.victim_of(Vtpn(node), clean_first).map(|entry| entry.lpn.0);
+                        let victim = cache.victim_of(Vtpn(node), clean_first).map(|(_, entry)| entry.lpn.0);
                         prop_assert_eq!(victim, slow.victim(node, clean_first));
                         if let Some(victim) = victim {
                             let last = slow.node(node).len() == 1;

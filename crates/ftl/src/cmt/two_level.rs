@@ -200,8 +200,12 @@ impl TwoLevel {
 
     /// Drops the entry of an LPN. Returns it and whether its node went with it.
     pub fn remove(&mut self, lpn: Lpn) -> Option<(Entry, bool)> {
-        let slot = self.entries.find(lpn)?;
-        let vtpn = self.vtpn(lpn);
+        self.entries.find(lpn).map(|slot| self.remove_slot(slot))
+    }
+
+    /// Drops the entry in a slot. Returns it and whether its node went with it.
+    pub fn remove_slot(&mut self, slot: u32) -> (Entry, bool) {
+        let vtpn = self.vtpn(self.entries.get(slot).lpn);
         let list = self.entries.get(slot).list();
         self.entries.unlink(&mut self.nodes[vtpn].lists[list], slot);
         let entry = self.entries.remove(slot);
@@ -214,7 +218,7 @@ impl TwoLevel {
             self.place_again(vtpn);
         }
         self.expect_victims();
-        Some((entry, last))
+        (entry, last)
     }
 
     /// Starts bringing into the processor's cache what the next evictions will touch: all for the coldest node, the
@@ -237,9 +241,9 @@ impl TwoLevel {
     }
 
     /// The entry of a node that leaves next: the least recently used, with `clean_first` the least recently used clean
-    /// one if there is any.
+    /// one if there is any. Returns its slot too.
     #[inline]
-    pub fn victim_of(&self, vtpn: Vtpn, clean_first: bool) -> Option<Entry> {
+    pub fn victim_of(&self, vtpn: Vtpn, clean_first: bool) -> Option<(u32, Entry)> {
         let [clean, dirty] = self.nodes[vtpn.0 as usize].lists.map(|list| list.tail());
         let slot = match (clean, dirty) {
             (NONE, NONE) => return None,
@@ -253,7 +257,7 @@ impl TwoLevel {
                 }
             }
         };
-        Some(*self.entries.get(slot))
+        Some((slot, *self.entries.get(slot)))
     }
 
     /// Calls `each` for every dirty entry of a node.

@@ -187,20 +187,23 @@ impl ClusteredTable {
         node: Vtpn,
         at: Done,
     ) -> Result<Done, Fault> {
-        let Some(victim) = self.cache.victim_of(node, self.techniques.clean_first) else { return Ok(at) };
+        let Some((slot, victim)) = self.cache.victim_of(node, self.techniques.clean_first) else {
+            return Ok(at);
+        };
         let mut at = at;
         if victim.is_dirty() {
             at = if self.techniques.batch_update {
                 self.write_back(flash, table, node, Cause::Translation, at)?
             } else {
-                let slot = table.place(victim.lpn).1;
+                let edit = (table.place(victim.lpn).1, victim.ppn);
                 let after = flash.join(at, victim.done);
-                table.store(flash, node, &[(slot, victim.ppn)], Cause::Translation, after)?
+                table.store(flash, node, &[edit], Cause::Translation, after)?
             };
             flash.counters.replaced_dirty += 1;
         }
         flash.counters.replaced += 1;
-        if let Some((_, true)) = self.cache.remove(victim.lpn) {
+        let (_, with_node) = self.cache.remove_slot(slot);
+        if with_node {
             self.selective.node_evicted();
         }
         Ok(at)
