@@ -293,3 +293,23 @@ fn help_has_examples() {
     }
     assert!(good(&["--version"]).starts_with("ftl "));
 }
+
+#[test]
+fn recorded_traces_run_without_options() {
+    let Some(folder) = std::env::var_os("FTL_TRACES") else {
+        println!("FTL_TRACES names no folder: the recorded traces are skipped");
+        return;
+    };
+    let folder = root().join(folder);
+    for name in [
+        "websearch1-first50000.flashsim.xz",
+        "financial1-first50000.flashsim.xz",
+        "msr-prxy_0-first20000.csv.xz",
+        "cloudphysics-2h.csv.xz",
+        "pixel6a-telegram-exec.csv.gz",
+    ] {
+        let path = folder.join(name).display().to_string();
+        let out = good(&["run", "tpftl", "--trace", &path, "--warm-up", "none", "--quiet"]);
+        assert!(out.contains("held\n"), "{name}:\n{out}");
+    }
+}

@@ -305,7 +305,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
             }
         }
         self.told = self.told.wrapping_add(1);
-        if self.told & 0x3_ffff == 0 {
+        if self.told & 0xfff == 0 {
             let bytes = self.meter.tally.iter().map(|tally| tally.bytes).sum();
             tell(self.meter.completed, bytes, now_ns - self.meter.begun_ns);
         }

@@ -21,7 +21,7 @@ use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Run, SchemeInfo, SimSpeed, WorkloadInfo};
 use crate::spec::{Experiment, Load, PhaseSpec, Series, TimingModel};
 
-/// Hears how far runs are. Called from the thread that runs the experiment, a few times a second.
+/// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
 pub trait Progress: Sync {
     /// Phase `phase` of `phases` of run `run` begins; warm-up phases are counted.
     fn phase(&self, run: usize, phase: usize, phases: usize, name: &str) {

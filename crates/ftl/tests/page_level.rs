@@ -1,0 +1,168 @@
+//! Rules of a page-level FTL that hold whatever the mapping: room, counting, order of collection, recovery.
+//! The conformance suite and the power-cut sweep of crate `check` go further; these say what is meant.
+
+use ftl::schemes::{dftl::Dftl, page::PageMap};
+use ftl::{Cause, Config, Device, Flash, HostError, HostOp, OpenError, Scheme, Seen, VictimPolicy};
+use nand::timing::NoClock;
+use nand::{Done, Geometry, Lpn, Nand, PageKind, SimNand, SimOptions};
+
+type Array = SimNand<NoClock>;
+
+/// 4 dies x 40 blocks x 8 pages of 512 bytes: superblocks of 32 pages, translation pages of 128 entries.
+fn array() -> Array {
+    let geometry = Geometry {
+        channels: 2,
+        luns_per_channel: 2,
+        planes_per_lun: 1,
+        blocks_per_plane: 40,
+        pages_per_block: 8,
+        page_bytes: 512,
+        oob_bytes: 16,
+    };
+    SimNand::new(&nand::Device::tiny(geometry, 900), NoClock::new(), SimOptions::default())
+}
+
+fn open<S: Scheme>(config: &Config) -> Result<(Flash<Array>, Device<S>), OpenError> {
+    let mut flash = Flash::new(array());
+    let scheme = S::open(&mut flash, config)?;
+    Ok((flash, Device::new(scheme, config.exported_pages)))
+}
+
+fn ask<S: Scheme>(
+    flash: &mut Flash<Array>,
+    device: &mut Device<S>,
+    op: HostOp,
+    first: u32,
+    pages: u32,
+) -> Vec<Seen> {
+    let mut all = Vec::new();
+    let request = device.request(flash, op, Lpn(first), pages, Done::READY, &mut |_, seen| all.push(seen));
+    assert_eq!(request.map(|outcome| outcome.failed), Ok(0));
+    all
+}
+
+#[test]
+fn a_request_outside_the_device_is_refused_in_one_sentence() {
+    let (mut flash, mut device) = open::<PageMap>(&Config::new(800, 4096)).expect("room");
+    let outside = device.request(&mut flash, HostOp::Read, Lpn(795), 6, Done::READY, &mut |_, _| {});
+    let error = outside.expect_err("it is outside");
+    assert_eq!(error, HostError::Outside { first: 795, end: 801, exported: 800 });
+    assert_eq!(error.to_string(), "request for pages 795..801 is outside the device, which has 800 pages");
+}
+
+#[test]
+fn configurations_without_room_are_refused_in_one_sentence() {
+    let refused = |config: Config| open::<Dftl>(&config).map(|_| ()).expect_err("refused").to_string();
+    let full = refused(Config::new(40 * 32, 4096));
+    assert!(full.starts_with("over-provisioning: 1280 pages are exported"), "{full}");
+    assert!(full.contains("export from 1 to"), "{full}");
+    let small = refused(Config::new(800, 60));
+    assert!(
+        small.starts_with("scheme dftl: a cache of 60 bytes is too small: the directory takes 28"),
+        "{small}"
+    );
+    let mut config = Config::new(800, 4096);
+    config.foreground_superblocks = 1;
+    assert!(refused(config).starts_with("collection thresholds: foreground 1"));
+    let mut config = Config::new(800, 4096);
+    config.parameters.insert("protectd".to_owned(), "5".to_owned());
+    assert_eq!(refused(config), "scheme dftl: no parameter 'protectd'; its parameters: protected");
+}
+
+#[test]
+fn the_ideal_map_makes_no_mapping_traffic_and_one_read_a_page() {
+    let (mut flash, mut device) = open::<PageMap>(&Config::new(800, 4096)).expect("room");
+    flash.counters = Default::default();
+    for step in 0..4000u32 {
+        ask(&mut flash, &mut device, HostOp::Write, (step.wrapping_mul(2_654_435_761) >> 8) % 800, 1);
+    }
+    for lpn in 0..800 {
+        ask(&mut flash, &mut device, HostOp::Write, lpn, 1);
+    }
+    ask(&mut flash, &mut device, HostOp::Read, 0, 800);
+    let c = &flash.counters;
+    assert_eq!((c.programs_of(PageKind::Translation), c.reads_of(PageKind::Translation)), (0, 0));
+    assert_eq!(c.host_reads_by_flash_reads, [0, 800, 0, 0, 0]);
+    assert_eq!((c.host_writes, c.programs_by(Cause::Host)), (4800, 4800));
+    assert_eq!(c.programs_by(Cause::Collection), c.moved_data, "what collection programs is what it moves");
+    assert!(c.collections_data > 50 && c.moved_data > 0);
+}
+
+#[test]
+fn a_miss_reads_once_and_a_dirty_victim_costs_a_read_and_a_program_more() {
+    // Room for eight entries beside the directory of seven translation pages.
+    let (mut flash, mut device) = open::<Dftl>(&Config::new(800, 7 * 4 + 8 * 8)).expect("room");
+    ask(&mut flash, &mut device, HostOp::Write, 0, 800);
+    ask(&mut flash, &mut device, HostOp::Read, 0, 8);
+    flash.counters = Default::default();
+    ask(&mut flash, &mut device, HostOp::Read, 100, 1);
+    assert_eq!(flash.counters.host_reads_by_flash_reads, [0, 0, 1, 0, 0], "a clean victim: load, then data");
+    assert_eq!((flash.counters.replaced, flash.counters.replaced_dirty), (1, 0));
+    ask(&mut flash, &mut device, HostOp::Read, 100, 1);
+    assert_eq!(flash.counters.host_reads_by_flash_reads, [0, 1, 1, 0, 0], "now it is cached");
+    ask(&mut flash, &mut device, HostOp::Write, 200, 8);
+    flash.counters = Default::default();
+    ask(&mut flash, &mut device, HostOp::Read, 300, 1);
+    let c = &flash.counters;
+    assert_eq!((c.replaced, c.replaced_dirty), (1, 1));
+    assert_eq!(c.host_reads_by_flash_reads, [0, 0, 0, 1, 0], "write-back reads, load reads, data");
+    assert_eq!(c.programs_by(Cause::Translation), 1);
+}
+
+#[test]
+fn both_victim_policies_live_with_a_hot_tenth() {
+    for victims in [VictimPolicy::Greedy, VictimPolicy::CostBenefit] {
+        let config = Config { victims, ..Config::new(800, 4096) };
+        let (mut flash, mut device) = open::<PageMap>(&config).expect("room");
+        ask(&mut flash, &mut device, HostOp::Write, 0, 800);
+        flash.counters = Default::default();
+        // Nine of ten writes go to a tenth of the pages.
+        for step in 0..20_000u32 {
+            let dice = step.wrapping_mul(2_654_435_761) >> 8;
+            let lpn = if dice % 10 > 0 { dice / 10 % 80 } else { 80 + dice / 10 % 720 };
+            ask(&mut flash, &mut device, HostOp::Write, lpn, 1);
+        }
+        assert_eq!(device.scheme().check(&flash), Ok(()));
+        let amplification = flash.counters.write_amplification();
+        assert!(amplification.is_some_and(|a| a > 1.0 && a < 4.0), "{victims:?}: {amplification:?}");
+    }
+}
+
+#[test]
+fn what_was_trimmed_reads_as_nothing_and_frees_its_pages() {
+    let (mut flash, mut device) = open::<Dftl>(&Config::new(800, 512)).expect("room");
+    ask(&mut flash, &mut device, HostOp::Write, 0, 800);
+    assert_eq!(flash.valid_pages(), 800);
+    ask(&mut flash, &mut device, HostOp::Trim, 100, 500);
+    ask(&mut flash, &mut device, HostOp::Trim, 3, 2);
+    assert_eq!(flash.valid_pages(), 298);
+    let seen = ask(&mut flash, &mut device, HostOp::Read, 100, 500);
+    assert!(seen.iter().all(|seen| *seen == Seen::Read(None)));
+    assert_eq!(flash.counters.host_trims, 502);
+    assert_eq!(device.scheme().check(&flash), Ok(()));
+}
+
+#[test]
+fn an_orderly_power_off_spares_the_search() {
+    let config = Config::new(800, 512);
+    let recovery_reads = |orderly: bool| {
+        let (mut flash, mut device) = open::<Dftl>(&config).expect("room");
+        ask(&mut flash, &mut device, HostOp::Write, 0, 800);
+        if orderly {
+            assert!(device.scheme_mut().power_off(&mut flash).is_ok());
+        }
+        let mut flash = Flash::new(flash.into_nand());
+        let scheme = Dftl::open(&mut flash, &config).expect("recovery");
+        let reads = flash.counters.reads_by(Cause::Recovery);
+        let mut device = Device::new(scheme, 800);
+        let found = ask(&mut flash, &mut device, HostOp::Read, 0, 800);
+        for (version, seen) in (1..).zip(found) {
+            assert!(matches!(seen, Seen::Read(Some(oob)) if oob.version == version));
+        }
+        reads
+    };
+    let blocks = u64::from(array().geometry().blocks());
+    let (orderly, cut) = (recovery_reads(true), recovery_reads(false));
+    assert!(cut >= blocks + 800, "after a cut every page is looked at: {cut}");
+    assert!(orderly < blocks + 100, "after a checkpoint little more than a page a block: {orderly}");
+}
