@@ -39,6 +39,9 @@ pub struct Table {
     directory: Vec<u32>,
     entries_shift: u32,
     exported_pages: u32,
+    /// The translation page that was programmed last, which the controller's program buffer still holds, and what its
+    /// program waited for: a program of the same content with more changes has to wait for that too.
+    in_program_buffer: Option<(Vtpn, Done)>,
     /// A translation page without mappings, to make the first version of one from.
     blank: Vec<u8>,
 }
@@ -52,6 +55,7 @@ impl Table {
             directory: vec![UNMAPPED; pages],
             entries_shift,
             exported_pages,
+            in_program_buffer: None,
             blank: vec![0xff; page_bytes as usize],
         }
     }
@@ -118,6 +122,12 @@ impl Table {
         self.directory[vtpn.0 as usize] = entry(ppn);
     }
 
+    #[inline]
+    fn programmed(&mut self, vtpn: Vtpn, ppn: Ppn, after: Done) {
+        self.directory[vtpn.0 as usize] = ppn.0;
+        self.in_program_buffer = Some((vtpn, after));
+    }
+
     /// Reads a translation page into the controller's buffer ([`Flash::buffer`]). `None`: it was never written, all
     /// its LPNs are unmapped, and nothing was read.
     #[inline]
@@ -134,8 +144,9 @@ impl Table {
         }
     }
 
-    /// Changes entries `(slot, entry)` of a translation page: one read and one program (no read when it was never
-    /// written).
+    /// Changes entries `(slot, entry)` of a translation page: one read and one program. No read when it was never written,
+    /// or when it is the one programmed last: then the controller's program buffer still holds it. (Without that,
+    /// updates of one translation page in a row would each wait for the program before, 240 us on common flash.)
     ///
     /// `at` must cover the programs of the data pages that the edits point to: else a cut could leave a mapping to a
     /// page that was never programmed.
@@ -147,13 +158,17 @@ impl Table {
         cause: Cause,
         at: Done,
     ) -> Result<Done, Fault> {
+        if let Some((_, waited)) = self.in_program_buffer.filter(|&(buffered, _)| buffered == vtpn) {
+            let at = flash.join(at, waited);
+            return self.store_loaded(flash, vtpn, edits, cause, at);
+        }
         match self.load(flash, vtpn, cause, at)? {
             Some(read) => self.store_loaded(flash, vtpn, edits, cause, read),
             None => self.store_first(flash, vtpn, edits, cause, at),
         }
     }
 
-    /// As [`Table::store`], for a translation page that was loaded just now: one program.
+    /// As [`Table::store`], for a translation page that is in the controller's buffers: one program.
     pub fn store_loaded<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -170,7 +185,7 @@ impl Table {
         let (ppn, done) =
             flash.program(Stream::TRANSLATION, PageKind::Translation, vtpn.0, content, from, cause, read)?;
         flash.invalidate(old);
-        self.directory[vtpn.0 as usize] = ppn.0;
+        self.programmed(vtpn, ppn, read);
         Ok(done)
     }
 
@@ -195,7 +210,7 @@ impl Table {
             self.blank[at..at + 4].copy_from_slice(&UNMAPPED.to_le_bytes());
         }
         let (ppn, done) = programmed?;
-        self.directory[vtpn.0 as usize] = ppn.0;
+        self.programmed(vtpn, ppn, at);
         Ok(done)
     }
 
@@ -215,7 +230,7 @@ impl Table {
         if let Some(old) = self.page(vtpn) {
             flash.invalidate(old);
         }
-        self.directory[vtpn.0 as usize] = ppn.0;
+        self.programmed(vtpn, ppn, at);
         Ok(done)
     }
 
@@ -224,6 +239,7 @@ impl Table {
         if let Some(old) = self.page(vtpn) {
             flash.invalidate(old);
             self.directory[vtpn.0 as usize] = UNMAPPED;
+            self.in_program_buffer = self.in_program_buffer.filter(|&(buffered, _)| buffered != vtpn);
         }
     }
 
@@ -292,7 +308,7 @@ impl Table {
             read,
         )?;
         flash.invalidate(from);
-        self.directory[vtpn.0 as usize] = to.0;
+        self.programmed(vtpn, to, read);
         Ok(done)
     }
 

@@ -100,13 +100,31 @@ fn a_miss_reads_once_and_a_dirty_victim_costs_a_read_and_a_program_more() {
     assert_eq!((flash.counters.replaced, flash.counters.replaced_dirty), (1, 0));
     ask(&mut flash, &mut device, HostOp::Read, 100, 1);
     assert_eq!(flash.counters.host_reads_by_flash_reads, [0, 1, 1, 0, 0], "now it is cached");
-    ask(&mut flash, &mut device, HostOp::Write, 200, 8);
+    // Dirty entries of two translation pages in turn: the one programmed last is never the one to be updated.
+    for lpn in [200, 500, 201, 501, 202, 502, 203, 503, 204, 504] {
+        ask(&mut flash, &mut device, HostOp::Write, lpn, 1);
+    }
     flash.counters = Default::default();
     ask(&mut flash, &mut device, HostOp::Read, 300, 1);
     let c = &flash.counters;
     assert_eq!((c.replaced, c.replaced_dirty), (1, 1));
     assert_eq!(c.host_reads_by_flash_reads, [0, 0, 0, 1, 0], "write-back reads, load reads, data");
     assert_eq!(c.programs_by(Cause::Translation), 1);
+}
+
+#[test]
+fn a_translation_page_in_the_program_buffer_is_updated_without_a_read() {
+    let (mut flash, mut device) = open::<Dftl>(&Config::new(800, 7 * 4 + 8 * 8)).expect("room");
+    ask(&mut flash, &mut device, HostOp::Write, 0, 128);
+    flash.counters = Default::default();
+    ask(&mut flash, &mut device, HostOp::Write, 128, 8);
+    let c = &flash.counters;
+    assert_eq!((c.replaced_dirty, c.programs_by(Cause::Translation)), (8, 8));
+    assert_eq!(
+        c.reads_by(Cause::Translation),
+        0,
+        "eight entries of the same translation page, one after the other"
+    );
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub enum Source<'a> {
     Host,
     /// The page just read from this PPN (a copy): user data, or metadata that moves with it.
     Page(Ppn),
-    /// The metadata page at this PPN, just read, with little-endian 32-bit words replaced: `(word index, value)`.
+    /// The metadata page at this PPN, just read or programmed last, with little-endian 32-bit words replaced: `(word index, value)`.
     Patch(Ppn, &'a [(u32, u32)]),
     /// Metadata made by the FTL; at most a page, the rest is zero.
     Metadata(&'a [u8]),

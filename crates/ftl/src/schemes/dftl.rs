@@ -14,6 +14,7 @@
 //! - The protected segment holds half of the entries (parameter `protected`); the share is not known.
 //! - A write that misses loads its entry, as a read does: the page that it replaces has to be known.
 //! - A miss that replaces a dirty entry waits for the write-back, then for the load (TPFTL paper, equation 1).
+//! - A write-back into the translation page that was programmed last needs no read (see [`Table::store`]).
 //! - A trim of up to 8 pages of a translation page changes entries like a write; a longer one changes the translation
 //!   page, because loading each entry would read the same page many times.
 
