@@ -8,7 +8,7 @@ use ftl::schemes::Visitor;
 use ftl::{Config, Scheme};
 use nand::timing::NoClock;
 use nand::{Device, SimOptions};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use workload::fio::{Amount, BlockSize, JobSpec, Pattern, Phase as FioPhase};
 
 use crate::assemble::{self, Measured};
@@ -62,7 +62,7 @@ impl BenchOptions {
 }
 
 /// What was measured. All rates are per second of the thread's processor time.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BenchReport {
     /// The large device.
     pub device: String,
@@ -75,7 +75,7 @@ pub struct BenchReport {
 }
 
 /// One scheme on the large device.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchemeBench {
     /// The scheme.
     pub scheme: String,
@@ -94,7 +94,7 @@ pub struct SchemeBench {
 }
 
 /// One scheme on the small device, queue model, one job of depth 32.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SmallBench {
     /// The scheme.
     pub scheme: String,
@@ -107,7 +107,7 @@ pub struct SmallBench {
 }
 
 /// How fast a load was simulated.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Rate {
     /// Host requests a second of processor time.
     pub requests_per_s: f64,

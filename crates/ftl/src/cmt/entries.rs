@@ -283,6 +283,12 @@ impl Entries {
         list.len -= 1;
     }
 
+    /// The slot used next after this one in its list, or [`NONE`].
+    #[inline]
+    pub fn newer(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].prev
+    }
+
     /// The slots of a list, from the most to the least recently used.
     pub fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = u32> + 'a {
         let mut at = list.head;

@@ -127,7 +127,10 @@ proptest! {
                         let coldest = cache.coldest().map(|vtpn| vtpn.0);
                         prop_assert_eq!(coldest, slow.coldest());
                         let Some(node) = coldest else { break };
-                        let victim = cache.victim_of(Vtpn(node), clean_first).map(|(_, entry)| entry.lpn.0);
+                        let mut victims = Vec::new();
+                        cache.victims_of(Vtpn(node), 99, clean_first, &mut victims);
+                        prop_assert_eq!(victims.len() as u32, cache.len_of(Vtpn(node)));
+                        let victim = victims.first().map(|&slot| cache.get(slot).lpn.0);
                         prop_assert_eq!(victim, slow.victim(node, clean_first));
                         if let Some(victim) = victim {
                             let last = slow.node(node).len() == 1;

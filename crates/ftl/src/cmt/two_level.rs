@@ -240,24 +240,30 @@ impl TwoLevel {
         self.heap.first().map(|&word| Vtpn(vtpn_of(word) as u32))
     }
 
-    /// The entry of a node that leaves next: the least recently used, with `clean_first` the least recently used clean
-    /// one if there is any. Returns its slot too.
+    /// The slots of the `count` entries of a node that leave next, in order: the least recently used, with `clean_first`
+    /// the clean ones before the dirty ones.
     #[inline]
-    pub fn victim_of(&self, vtpn: Vtpn, clean_first: bool) -> Option<(u32, Entry)> {
-        let [clean, dirty] = self.nodes[vtpn.0 as usize].lists.map(|list| list.tail());
-        let slot = match (clean, dirty) {
-            (NONE, NONE) => return None,
-            (NONE, slot) | (slot, NONE) => slot,
-            (clean, dirty) => {
-                let older = self.entries.get(clean).used() < self.entries.get(dirty).used();
-                if clean_first || older {
-                    clean
-                } else {
-                    dirty
-                }
-            }
-        };
-        Some((slot, *self.entries.get(slot)))
+    pub fn victims_of(&self, vtpn: Vtpn, count: u32, clean_first: bool, victims: &mut Vec<u32>) {
+        let [mut clean, mut dirty] = self.nodes[vtpn.0 as usize].lists.map(|list| list.tail());
+        victims.clear();
+        for _ in 0..count {
+            let used = |slot: u32| self.entries.get(slot).used();
+            let takes_clean = match (clean, dirty) {
+                (NONE, NONE) => return,
+                (NONE, _) => false,
+                (_, NONE) => true,
+                (clean, dirty) => clean_first || used(clean) < used(dirty),
+            };
+            let next = if takes_clean { &mut clean } else { &mut dirty };
+            victims.push(*next);
+            *next = self.entries.newer(*next);
+        }
+    }
+
+    /// The entry in a slot.
+    #[inline]
+    pub fn get(&self, slot: u32) -> &Entry {
+        self.entries.get(slot)
     }
 
     /// Calls `each` for every dirty entry of a node.

@@ -8,7 +8,7 @@
 //! | selective prefetching, `s`, its counter (4.3) | [`Selective`] | here |
 //! | batch-update replacement, `b` (4.4) | [`ClusteredTable::write_back`], [`Mapping::moved`] | here |
 //! | clean-first replacement, `c` (4.4) | [`TwoLevel::victim_of`] | `cmt::two_level` |
-//! | limits of prefetching (4.5) | [`ClusteredTable::load`] | here |
+//! | limits of prefetching (4.5) | [`ClusteredTable::prefetch_length`], [`ClusteredTable::replace`] | here |
 //! | GTD, translation pages (4.1) | [`Table`] | `table` |
 //!
 //! Choices where the paper is silent:
@@ -16,6 +16,8 @@
 //! - Prefetched entries are as hot as if used just before the requested one, which is the most recently used.
 //! - The hotness of an entry is the time of its last use, counted in uses; the paper defines only the average over it.
 //! - A TP node is charged 8 bytes beside 6 bytes an entry (see `cmt::two_level`).
+//! - Without batch update, the dirty victims of one replacement are written in one update of their translation page: 4.5
+//!   promises that there is no second. With it, only the first of them counts as dirty; it makes the others clean.
 //! - The victim node may be the one of the requested entry, when it is the coldest.
 //! - Trims as in DFTL.
 
@@ -93,6 +95,7 @@ pub struct ClusteredTable {
     techniques: Techniques,
     selective: Selective,
     edits: Vec<(u32, u32)>,
+    victims: Vec<u32>,
     /// No translation page below this one has dirty entries, while a checkpoint runs.
     clean_below: u32,
 }
@@ -160,53 +163,73 @@ impl ClusteredTable {
     ) -> Result<(u32, Done), Fault> {
         let vtpn = table.place(lpn).0;
         let absent = (1..=wanted).filter(|ahead| !self.cache.contains(Lpn(lpn.0 + ahead))).count() as u64;
-        let mut base = ENTRY_BYTES + if self.cache.len_of(vtpn) == 0 { NODE_BYTES } else { 0 };
+        let base = ENTRY_BYTES + if self.cache.len_of(vtpn) == 0 { NODE_BYTES } else { 0 };
         let free = self.cache.free_bytes();
         if free >= base + absent * ENTRY_BYTES {
             return Ok((absent as u32, at));
         }
         let Some(victim) = self.cache.coldest() else { return Ok((0, at)) };
         let freed_node = if victim == vtpn { 0 } else { NODE_BYTES };
-        let most = free + u64::from(self.cache.len_of(victim)) * ENTRY_BYTES + freed_node;
+        let entries = self.cache.len_of(victim);
+        let most = free + u64::from(entries) * ENTRY_BYTES + freed_node;
         let length = absent.min(most.saturating_sub(base) / ENTRY_BYTES);
-        let mut at = at;
-        while self.cache.free_bytes() < base + length * ENTRY_BYTES {
-            at = self.evict(flash, table, victim, at)?;
-            if victim == vtpn && self.cache.len_of(vtpn) == 0 {
-                base = ENTRY_BYTES + NODE_BYTES;
-            }
-        }
+        let needed = base + length * ENTRY_BYTES - free;
+        let count = entries.min(needed.div_ceil(ENTRY_BYTES) as u32);
+        let at = self.evict(flash, table, victim, count, at)?;
         Ok((length as u32, at))
     }
 
-    /// Replaces one entry of a TP node.
+    /// Replaces `count` entries of a TP node, with at most one update of its translation page.
     fn evict<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         table: &mut Table,
         node: Vtpn,
+        count: u32,
         at: Done,
     ) -> Result<Done, Fault> {
-        let Some((slot, victim)) = self.cache.victim_of(node, self.techniques.clean_first) else {
+        let mut victims = std::mem::take(&mut self.victims);
+        self.cache.victims_of(node, count, self.techniques.clean_first, &mut victims);
+        let written = self.write_victims(flash, table, node, &victims, at);
+        if written.is_ok() {
+            for &slot in &victims {
+                flash.counters.replaced += 1;
+                let (_, with_node) = self.cache.remove_slot(slot);
+                if with_node {
+                    self.selective.node_evicted();
+                }
+            }
+        }
+        self.victims = victims;
+        written
+    }
+
+    /// Brings the dirty ones among `victims` to flash: with all other dirty entries of their node, which become clean
+    /// (batch update), or alone.
+    fn write_victims<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        node: Vtpn,
+        victims: &[u32],
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let mut after = at;
+        self.edits.clear();
+        for victim in victims.iter().map(|&slot| self.cache.get(slot)).filter(|victim| victim.is_dirty()) {
+            self.edits.push((table.place(victim.lpn).1, victim.ppn));
+            after = flash.join(after, victim.done);
+        }
+        if self.edits.is_empty() {
             return Ok(at);
-        };
-        let mut at = at;
-        if victim.is_dirty() {
-            at = if self.techniques.batch_update {
-                self.write_back(flash, table, node, Cause::Translation, at)?
-            } else {
-                let edit = (table.place(victim.lpn).1, victim.ppn);
-                let after = flash.join(at, victim.done);
-                table.store(flash, node, &[edit], Cause::Translation, after)?
-            };
+        }
+        if self.techniques.batch_update {
+            self.edits.clear();
             flash.counters.replaced_dirty += 1;
+            return self.write_back(flash, table, node, Cause::Translation, at);
         }
-        flash.counters.replaced += 1;
-        let (_, with_node) = self.cache.remove_slot(slot);
-        if with_node {
-            self.selective.node_evicted();
-        }
-        Ok(at)
+        flash.counters.replaced_dirty += self.edits.len() as u64;
+        table.store(flash, node, &self.edits, Cause::Translation, after)
     }
 
     /// Writes all dirty entries of a TP node, with the edits collected already, in one update; they stay cached, clean.
@@ -270,6 +293,7 @@ impl Mapping for ClusteredTable {
             techniques,
             selective: Selective { counter: 0, threshold, active: false },
             edits: Vec::with_capacity(table.entries_per_page() as usize),
+            victims: Vec::with_capacity(table.entries_per_page() as usize),
             clean_below: 0,
         })
     }
