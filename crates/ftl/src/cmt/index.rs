@@ -18,9 +18,9 @@ pub struct Index {
 }
 
 impl Index {
-    /// Room for `capacity` LPNs, at most half full.
+    /// Room for `capacity` LPNs, at most three quarters full.
     pub fn new(capacity: usize) -> Index {
-        let places = (2 * capacity).next_power_of_two().max(8);
+        let places = (capacity * 4 / 3 + 1).next_power_of_two().max(8);
         Index { places: vec![EMPTY; places], shift: 64 - places.trailing_zeros(), len: 0 }
     }
 
@@ -63,7 +63,7 @@ impl Index {
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, slot: u32) {
         self.len += 1;
-        assert!(2 * self.len <= self.places.len(), "the index is full");
+        assert!(4 * self.len <= 3 * self.places.len(), "the index is full");
         let mut place = self.home(lpn.0);
         while self.places[place] != EMPTY {
             place = self.after(place);

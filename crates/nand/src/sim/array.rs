@@ -90,12 +90,7 @@ impl Array {
                 Block { written: 0, flags: 0, kind: PageKind::Data, erases: 0, epoch: 0 };
                 geometry.blocks() as usize
             ],
-            contents: Contents::new(
-                geometry.blocks() as usize,
-                geometry.pages_per_block as usize,
-                geometry.page_bytes as usize,
-                metadata_pages,
-            ),
+            contents: Contents::new(geometry.pages_per_block, geometry.page_bytes as usize, metadata_pages),
             faults: Faults::new(options),
             keep_stale: options.keep_stale,
             buffered: NO_PAGE,
@@ -319,7 +314,9 @@ impl Array {
         state.written = 0;
         state.flags &= !KIND_SET;
         state.erases += 1;
-        self.contents.drop_block(block);
+        if state.kind != PageKind::Data {
+            self.contents.drop_block(block);
+        }
         if self.layout.place(self.buffered).block == block {
             self.buffered = NO_PAGE;
         }
