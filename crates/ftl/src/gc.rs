@@ -52,8 +52,9 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// No collection under way, on a device with superblocks of `superblock_pages` and a table of `table_pages`.
-    pub fn new(policy: VictimPolicy, superblock_pages: u32, table_pages: u32) -> Collector {
+    /// No collection under way, on a device with superblocks of `superblock_pages`.
+    pub fn new(policy: VictimPolicy, superblock_pages: u32, table: &Table) -> Collector {
+        let table_pages = table.pages();
         Collector {
             policy,
             phase: Phase::Idle,
@@ -65,7 +66,7 @@ impl Collector {
             next: Vec::with_capacity(superblock_pages as usize),
             heads: vec![NONE; table_pages as usize],
             touched: Vec::with_capacity(table_pages as usize),
-            group: Vec::with_capacity(superblock_pages as usize),
+            group: Vec::with_capacity(superblock_pages.min(table.entries_per_page()) as usize),
             done: Done::READY,
         }
     }

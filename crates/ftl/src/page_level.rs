@@ -197,7 +197,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         let mut mapping = M::new(&table, config)?;
         let mut journal = Journal::new(geometry.page_bytes);
         recover::recover(flash, &mut table, &mut journal, &mut mapping)?;
-        let collector = Collector::new(config.victims, geometry.superblock_pages(), table.pages());
+        let collector = Collector::new(config.victims, geometry.superblock_pages(), &table);
         flash.keep_reserve(config.foreground_superblocks);
         let (foreground, background) = (config.foreground_superblocks, config.background_superblocks);
         Ok(PageLevel { mapping, table, collector, journal, foreground, background })

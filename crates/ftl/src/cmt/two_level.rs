@@ -180,6 +180,7 @@ impl TwoLevel {
         } else {
             self.place_again(vtpn);
         }
+        self.expect_eviction();
         fresh
     }
 
@@ -221,16 +222,21 @@ impl TwoLevel {
         (entry, last)
     }
 
-    /// Starts bringing into the processor's cache what the next evictions will touch: all for the coldest node, the
-    /// tails for those that may become the coldest.
+    /// Starts bringing into the processor's cache the entries that may leave next: of the coldest node and of those that
+    /// may become the coldest.
     #[inline]
     fn expect_victims(&self) {
-        let list_of = |word: u64| &self.nodes[vtpn_of(word)].lists[CLEAN];
-        if let Some(&coldest) = self.heap.first() {
-            self.entries.expect_removal(list_of(coldest));
+        for &word in self.heap.iter().take(5) {
+            self.entries.expect_tail(&self.nodes[vtpn_of(word)].lists[CLEAN]);
         }
-        for &next in self.heap.iter().take(5).skip(1) {
-            self.entries.expect_tail(list_of(next));
+    }
+
+    /// Starts bringing into the processor's cache what the next eviction will touch beside the entry itself, which
+    /// [`TwoLevel::expect_victims`] named a while ago.
+    #[inline]
+    fn expect_eviction(&self) {
+        if let Some(&word) = self.heap.first() {
+            self.entries.expect_removal(&self.nodes[vtpn_of(word)].lists[CLEAN]);
         }
     }
 
