@@ -16,7 +16,7 @@ test: setup lint
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --quiet
 
 # The simulator's own speed, beside the figures of issue and guide; takes a few minutes.
 bench: setup

@@ -1,8 +1,8 @@
 //! Shows that a scheme loses nothing: a reference map beside it, power cuts at every moment, random requests.
 //!
-//! - [`sweep`] cuts the power of a running device thousands of times and recovers from each image. What a cut is and
+//! - [`sweep()`] cuts the power of a running device thousands of times and recovers from each image. What a cut is and
 //!   what is promised after one: `docs/crash-model.md`.
-//! - [`conformance`] drives a scheme without a clock through everything a host and flash can do to it.
+//! - [`conformance()`] drives a scheme without a clock through everything a host and flash can do to it.
 //! - [`commands`] gives the digest of the flash commands of a fixed workload.
 //!
 //! Everything is decided by a seed; a [`Failure`] names the command that repeats it.

@@ -3,7 +3,7 @@
 //! | part | holds |
 //! | --- | --- |
 //! | [`Experiment`] (`spec.rs`) | what to run: a scheme, a device, warm-up, phases, seed |
-//! | [`run`], [`compare`] (`run.rs`) | runs one, or several on the cores; every result has passed its invariants |
+//! | [`run()`], [`compare`] (`run.rs`) | runs one, or several on the cores; every result has passed its invariants |
 //! | `engine.rs`, `plan.rs`, `source.rs` | the host: closed-loop jobs, open-loop arrivals, streams of requests |
 //! | `meter.rs`, `assemble.rs` | what is counted while a phase runs, and the record made of it |
 //! | [`Reference`] (`reference.rs`) | what every page must hold |

@@ -7,7 +7,7 @@
 //! | request-level prefetching, `r` (4.3) | [`ClusteredTable::prefetch_length`] | here |
 //! | selective prefetching, `s`, its counter (4.3) | [`Selective`] | here |
 //! | batch-update replacement, `b` (4.4) | [`ClusteredTable::write_back`], [`Mapping::moved`] | here |
-//! | clean-first replacement, `c` (4.4) | [`TwoLevel::victim_of`] | `cmt::two_level` |
+//! | clean-first replacement, `c` (4.4) | [`TwoLevel::victims_of`] | `cmt::two_level` |
 //! | limits of prefetching (4.5) | [`ClusteredTable::prefetch_length`], [`ClusteredTable::replace`] | here |
 //! | GTD, translation pages (4.1) | [`Table`] | `table` |
 //!
