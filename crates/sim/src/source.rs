@@ -13,7 +13,7 @@ use workload::{InputError, Kind, Request};
 /// of one lies in has arrived before its turn, and few enough to stay in the processor's cache.
 const AHEAD: usize = 1024;
 /// Requests that are spoken of again shortly before their turn, in all jobs together.
-const SOON: usize = 32;
+const SOON: usize = 48;
 
 /// Requests in the order in which they arrive, or the reason why there are no more.
 pub type Requests = Box<dyn Iterator<Item = Result<Request, InputError>> + Send>;

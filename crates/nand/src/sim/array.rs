@@ -199,7 +199,7 @@ impl Array {
         }
         self.records[ppn.0 as usize] = Record::pack(oob);
         if oob.kind != PageKind::Data {
-            self.fill(ppn, place, from);
+            self.fill(place, from);
         }
         (place, true)
     }
@@ -266,34 +266,31 @@ impl Array {
     }
 
     /// Puts content into a metadata page just programmed.
-    fn fill(&mut self, ppn: Ppn, place: Place, from: Source<'_>) {
+    fn fill(&mut self, place: Place, from: Source<'_>) {
         let to = (place.block, place.page);
         match from {
             Source::Metadata(bytes) => self.contents.put(to.0, to.1, bytes),
-            Source::Page(source) => self.carry(source, to),
-            Source::Patch(source, changes) => {
-                self.carry(source, to);
-                let page_words = self.geometry.page_bytes / 4;
-                let Some(content) = self.contents.get_mut(to.0, to.1) else { self.refuse_content(ppn) };
-                for &(word, value) in changes {
-                    assert!(
-                        word < page_words,
-                        "program of page {ppn:?}: patch of word {word}, but a page has {page_words} words"
-                    );
-                    content[4 * word as usize..][..4].copy_from_slice(&value.to_le_bytes());
-                }
-            }
+            Source::Page(source) => self.carry(source, to, &[]),
+            Source::Patch(source, changes) => self.carry(source, to, changes),
             Source::Host | Source::Nothing => {}
         }
     }
 
-    fn carry(&mut self, source: Ppn, to: (Pbn, u32)) {
+    /// Gives page `to` the content of `source`, with words replaced.
+    fn carry(&mut self, source: Ppn, to: (Pbn, u32), changes: &[(u32, u32)]) {
         if self.buffered == source {
             self.buffered = NO_PAGE;
         }
         let place = self.layout.place(source);
-        if !self.contents.carry((place.block, place.page), to, self.keep_stale) {
-            self.refuse_content(source);
+        let page_words = self.geometry.page_bytes / 4;
+        let carried = self.contents.carry((place.block, place.page), to, self.keep_stale);
+        let Some(content) = carried else { self.refuse_content(source) };
+        for &(word, value) in changes {
+            assert!(
+                word < page_words,
+                "program of page {to:?}: patch of word {word}, but a page has {page_words} words"
+            );
+            content[4 * word as usize..][..4].copy_from_slice(&value.to_le_bytes());
         }
     }
 

@@ -80,11 +80,6 @@ impl Contents {
         }
     }
 
-    /// Content of a page, to be changed in place.
-    pub fn get_mut(&mut self, block: Pbn, page: u32) -> Option<&mut [u8]> {
-        self.range_of(block, page).map(|range| &mut self.bytes[range])
-    }
-
     /// Gives a page `bytes`, filled up with zeros.
     pub fn put(&mut self, block: Pbn, page: u32, bytes: &[u8]) {
         let buffer = self.buffer();
@@ -96,21 +91,20 @@ impl Contents {
     }
 
     /// Gives `to` the content of `from`: its own copy with `keep`, else the buffer itself, and `from` has none from
-    /// now on. False when `from` has none.
-    #[must_use]
-    pub fn carry(&mut self, from: (Pbn, u32), to: (Pbn, u32), keep: bool) -> bool {
+    /// now on. Returns it, to be changed; `None` when `from` has none.
+    pub fn carry(&mut self, from: (Pbn, u32), to: (Pbn, u32), keep: bool) -> Option<&mut [u8]> {
         let buffer = if keep {
-            let Some(source) = self.range_of(from.0, from.1) else { return false };
+            let source = self.range_of(from.0, from.1)?;
             let copy = self.buffer();
             let to = self.range(copy);
             self.bytes.copy_within(source, to.start);
             copy
         } else {
-            let Some(buffer) = self.buffer_of.remove(&self.key(from.0, from.1)) else { return false };
-            buffer
+            self.buffer_of.remove(&self.key(from.0, from.1))?
         };
         self.set(to.0, to.1, buffer);
-        true
+        let range = self.range(buffer);
+        Some(&mut self.bytes[range])
     }
 
     /// Frees the content of one page, if it has any.
