@@ -87,11 +87,6 @@ impl Collector {
         &self.moves
     }
 
-    /// The completion of what the last finished collection did.
-    pub fn done(&self) -> Done {
-        self.done
-    }
-
     /// Chooses a victim. `false`: there is none whose collection gains a page.
     pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
         let victim = match self.policy {

@@ -110,6 +110,31 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     fn check(&self, table: &Table) -> Result<(), String>;
 }
 
+/// Pages of one translation page up to which a demand-cached mapping trims entry by entry, as it writes. A longer trim
+/// changes the translation page itself ([`Table::trim`]): loading each entry would read the same page many times.
+pub(crate) const TRIM_BY_ENTRY: usize = 8;
+
+/// Unmaps the LPNs at `slots` of a translation page one by one, through the cache, and invalidates their pages.
+pub(crate) fn trim_by_entry<N: Nand, M: Mapping>(
+    mapping: &mut M,
+    flash: &mut Flash<N>,
+    table: &mut Table,
+    vtpn: Vtpn,
+    slots: Range<u32>,
+    at: Done,
+) -> Result<Done, Fault> {
+    let first = table.first_lpn(vtpn).0;
+    let mut done = at;
+    for slot in slots {
+        let (old, known) = mapping.update(flash, table, Lpn(first + slot), 1, None, at, at)?;
+        if let Some(old) = old {
+            flash.invalidate(old);
+        }
+        done = flash.join(done, known);
+    }
+    Ok(done)
+}
+
 /// A page-level FTL with mapping `M`.
 #[derive(Clone, Debug)]
 pub struct PageLevel<M> {

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use ftl::{Device, Flash, HostError, HostOp, Scheme};
 use nand::timing::{NoClock, Queued, Reserved, Timing};
 use nand::{Done, Fault, Lpn, Nand, SimNand};
-use workload::{InputError, Request};
+use workload::{InputError, Kind, Request};
 
 use crate::meter::{Meter, Reading};
 use crate::reference::{Mismatch, Reference};
@@ -362,7 +362,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
 
     #[cold]
     fn no_pages(&self, request: &Request) -> Result<(u32, u32), Stop> {
-        if request.kind == workload::Kind::Flush {
+        if request.kind == Kind::Flush {
             return Ok((0, 0));
         }
         let kind = request.kind.name();

@@ -37,37 +37,8 @@ pub use phase::{
 /// Version of the layout of [`Run`]; raised whenever a field changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
 
-/// The kinds of host request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Read of pages.
-    Read,
-    /// Write of pages.
-    Write,
-    /// Trim (discard) of pages.
-    Trim,
-    /// Flush: everything acknowledged so far becomes durable.
-    Flush,
-}
-
-impl Kind {
-    /// All kinds, in the order of every table.
-    pub const ALL: [Kind; 4] = [Kind::Read, Kind::Write, Kind::Trim, Kind::Flush];
-
-    /// The kinds that carry data and count as I/O operations: all but flush.
-    pub const DATA: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Trim];
-
-    /// The name used in JSON and CSV.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Trim => "trim",
-            Kind::Flush => "flush",
-        }
-    }
-}
+/// The kinds of host request, as workloads have them.
+pub use workload::Kind;
 
 /// One `T` for each kind of request; index with a [`Kind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

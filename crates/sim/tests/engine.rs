@@ -160,7 +160,7 @@ fn shares_sum_to_one_also_when_pages_are_not_mapped() {
 fn arrivals(gap_ns: u64, count: u64) -> Arc<Listed> {
     let request = |n: u64| Request {
         arrival_ns: n * gap_ns,
-        kind: workload::Kind::Read,
+        kind: Kind::Read,
         offset: ((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % 1000 * 4096,
         bytes: 4096,
     };
@@ -208,7 +208,7 @@ fn a_closed_loop_ignores_arrival_times() {
 fn idle_time_is_offered_to_the_scheme() {
     let request = |n: u64| Request {
         arrival_ns: n * 20_000_000,
-        kind: workload::Kind::Write,
+        kind: Kind::Write,
         offset: (n * 7919 % 1200) * 4096,
         bytes: 4096,
     };
@@ -317,9 +317,9 @@ fn part_of_a_page_counts_as_the_page_and_is_reported() {
     let source = Arc::new(Listed::new(
         "odd",
         vec![
-            Request { arrival_ns: 0, kind: workload::Kind::Write, offset: 512, bytes: 512 },
-            Request { arrival_ns: 0, kind: workload::Kind::Write, offset: 4000, bytes: 200 },
-            Request { arrival_ns: 0, kind: workload::Kind::Write, offset: 8192, bytes: 4096 },
+            Request { arrival_ns: 0, kind: Kind::Write, offset: 512, bytes: 512 },
+            Request { arrival_ns: 0, kind: Kind::Write, offset: 4000, bytes: 200 },
+            Request { arrival_ns: 0, kind: Kind::Write, offset: 8192, bytes: 4096 },
         ],
     ));
     let run =
@@ -369,8 +369,7 @@ fn impossible_experiments_get_one_sentence() {
     one(|e| drop(e.parameters.insert("x".into(), "1".into())), "no parameter 'x'");
     one(
         |e| {
-            let beyond =
-                Request { arrival_ns: 0, kind: workload::Kind::Read, offset: 1199 * 4096, bytes: 8192 };
+            let beyond = Request { arrival_ns: 0, kind: Kind::Read, offset: 1199 * 4096, bytes: 8192 };
             let source = Arc::new(Listed::new("beyond", vec![beyond]));
             e.phases = vec![PhaseSpec::new("beyond", Load::Closed { source, depth: 1 })];
         },
@@ -378,7 +377,7 @@ fn impossible_experiments_get_one_sentence() {
     );
     one(
         |e| {
-            let far = Request { arrival_ns: 0, kind: workload::Kind::Read, offset: 1 << 60, bytes: 8192 };
+            let far = Request { arrival_ns: 0, kind: Kind::Read, offset: 1 << 60, bytes: 8192 };
             let source = Arc::new(Listed::new("far", vec![far]));
             e.phases = vec![PhaseSpec::new("far", Load::Open { source, outstanding: None })];
         },

@@ -1,9 +1,9 @@
 //! One host request.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a host asks of the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Read `bytes` at `offset`.
@@ -19,6 +19,9 @@ pub enum Kind {
 impl Kind {
     /// All kinds, in the order of [`Kind::index`].
     pub const ALL: [Kind; 4] = [Kind::Read, Kind::Write, Kind::Trim, Kind::Flush];
+
+    /// The kinds that carry data and count as I/O operations: all but flush.
+    pub const DATA: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Trim];
 
     /// 0 read, 1 write, 2 trim, 3 flush: the place of this kind in per-kind arrays.
     pub const fn index(self) -> usize {

@@ -80,11 +80,6 @@ impl TwoLevel {
         self.entries.is_empty()
     }
 
-    /// TP nodes cached.
-    pub fn nodes(&self) -> usize {
-        self.heap.len()
-    }
-
     /// Bytes in use: by entries, by nodes.
     pub fn bytes(&self) -> (u64, u64) {
         (self.entries.len() as u64 * ENTRY_BYTES, self.heap.len() as u64 * NODE_BYTES)

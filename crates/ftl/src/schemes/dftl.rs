@@ -21,7 +21,7 @@
 use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{Mapping, Moved, PageLevel};
+use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
@@ -31,7 +31,6 @@ use std::ops::Range;
 pub type Dftl = PageLevel<CachedTable>;
 
 const ENTRY_BYTES: u64 = 8;
-const TRIM_BY_ENTRY: u32 = 8;
 
 /// A cached mapping table under segmented LRU.
 #[derive(Clone, Debug)]
@@ -169,7 +168,7 @@ impl Mapping for CachedTable {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() as u32 > TRIM_BY_ENTRY {
+        if slots.len() > TRIM_BY_ENTRY {
             return table.trim(flash, vtpn, slots, at, |lpn| {
                 self.cache.remove(lpn).map(|dropped| {
                     self.dirty[vtpn.0 as usize] -= u32::from(dropped.is_dirty());
@@ -177,16 +176,7 @@ impl Mapping for CachedTable {
                 })
             });
         }
-        let first = table.first_lpn(vtpn).0;
-        let mut done = at;
-        for slot in slots {
-            let (old, known) = self.update(flash, table, Lpn(first + slot), 1, None, at, at)?;
-            if let Some(old) = old {
-                flash.invalidate(old);
-            }
-            done = flash.join(done, known);
-        }
-        Ok(done)
+        trim_by_entry(self, flash, table, vtpn, slots, at)
     }
 
     // Collection

@@ -24,7 +24,7 @@
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{Mapping, Moved, PageLevel};
+use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
@@ -32,8 +32,6 @@ use std::ops::Range;
 
 /// TPFTL.
 pub type Tpftl = PageLevel<ClusteredTable>;
-
-const TRIM_BY_ENTRY: u32 = 8;
 
 /// Which of the paper's techniques are on (its figures 7 and 8 switch them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -356,7 +354,7 @@ impl Mapping for ClusteredTable {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() as u32 > TRIM_BY_ENTRY {
+        if slots.len() > TRIM_BY_ENTRY {
             return table.trim(flash, vtpn, slots, at, |lpn| {
                 self.cache.remove(lpn).map(|(dropped, with_node)| {
                     if with_node {
@@ -366,16 +364,7 @@ impl Mapping for ClusteredTable {
                 })
             });
         }
-        let first = table.first_lpn(vtpn).0;
-        let mut done = at;
-        for slot in slots {
-            let (old, known) = self.update(flash, table, Lpn(first + slot), 1, None, at, at)?;
-            if let Some(old) = old {
-                flash.invalidate(old);
-            }
-            done = flash.join(done, known);
-        }
-        Ok(done)
+        trim_by_entry(self, flash, table, vtpn, slots, at)
     }
 
     // Collection
