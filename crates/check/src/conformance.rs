@@ -28,6 +28,8 @@ pub struct ConformanceReport {
     pub collections_data: u64,
     /// Translation superblocks collected.
     pub collections_translation: u64,
+    /// Groups of LPNs brought together.
+    pub collections_group: u64,
     /// Programs that failed.
     pub programs_failed: u64,
     /// Erases that failed.
@@ -291,6 +293,7 @@ impl<S: Scheme> Run<S> {
         let counters = &session.flash.counters;
         self.report.collections_data += counters.collections_data;
         self.report.collections_translation += counters.collections_translation;
+        self.report.collections_group += counters.collections_group;
         self.report.programs_failed += counters.programs_failed;
         self.report.erases_failed += counters.erases_failed;
     }

@@ -75,6 +75,8 @@ pub struct SweepReport {
     pub collections_data: u64,
     /// Translation superblocks collected while cuts were possible.
     pub collections_translation: u64,
+    /// Groups of LPNs brought together.
+    pub collections_group: u64,
     /// How long it took.
     pub elapsed: Duration,
 }

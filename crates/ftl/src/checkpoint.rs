@@ -124,6 +124,10 @@ pub fn write<N: Nand>(
     let obsolete_pages = std::mem::take(&mut journal.pages);
     journal.pending.clear();
     flash.space.close(Stream::METADATA);
+    // Further streams are not recorded: what they have left is given up, and collected one day.
+    for stream in flash.space.further_streams() {
+        flash.space.close(stream);
+    }
     for stream in FRONTIERS {
         // The search begins at a frontier: what lies beyond it must be newer than the checkpoint.
         if flash.space.is_overtaken(flash.nand(), stream) {

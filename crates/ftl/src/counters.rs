@@ -87,6 +87,8 @@ pub struct Counters {
     pub cmt_hits: u64,
     /// Of these, answered by a model whose prediction was read and right.
     pub model_hits: u64,
+    /// Updates by host pages whose old page a model knew, so that no translation page was read for it.
+    pub model_updates: u64,
     /// Mapping entries put out of the cache to make room.
     pub replaced: u64,
     /// Of these, dirty at that moment.
@@ -101,6 +103,8 @@ pub struct Counters {
     pub collections_data: u64,
     /// Translation superblocks collected.
     pub collections_translation: u64,
+    /// Groups of LPNs brought together and trained.
+    pub collections_group: u64,
     /// Collections that a write had to wait for to the end.
     pub foreground_collections: u64,
     /// Valid pages moved out of data superblocks.

@@ -21,16 +21,28 @@ pub struct Flash<N> {
     path_reads: usize,
     /// Free superblocks that must be erased, in time, before the host's stream begins another.
     reserve: usize,
-    /// The epoch of the superblock that the host's stream writes, and the completion that its first row waits for.
-    gate: (u32, Done),
+    /// By stream: the epoch of the superblock that it writes for the host, and the completion that its first row waits for.
+    gates: Vec<(u32, Done)>,
+    /// The host page read under way goes where a model said.
+    predicted: bool,
 }
 
 impl<N: Nand> Flash<N> {
     /// Opens the door to an array whose content is not known yet: [`crate::Scheme::open`] finds out.
     pub fn new(nand: N) -> Flash<N> {
         let (space, counters) = (Space::new(&nand), Counters::default());
-        let gate = (0, Done::READY);
-        Flash { nand, counters, space, version: 0, metadata_version: 0, path_reads: 0, reserve: 0, gate }
+        let gates = vec![(0, Done::READY); Stream::COUNT];
+        Flash {
+            nand,
+            counters,
+            space,
+            version: 0,
+            metadata_version: 0,
+            path_reads: 0,
+            reserve: 0,
+            gates,
+            predicted: false,
+        }
     }
 
     /// The array.
@@ -58,7 +70,8 @@ impl<N: Nand> Flash<N> {
             metadata_version: self.metadata_version,
             path_reads: self.path_reads,
             reserve: self.reserve,
-            gate: self.gate,
+            gates: self.gates,
+            predicted: self.predicted,
         }
     }
 
@@ -120,6 +133,14 @@ impl<N: Nand> Flash<N> {
     #[inline]
     pub fn begin_host_read(&mut self) {
         self.path_reads = 0;
+        self.predicted = false;
+    }
+
+    /// Notes that the host page read under way follows a model's prediction: a model hit, once the page was read and
+    /// carries the right LPN.
+    #[inline]
+    pub fn follow_prediction(&mut self) {
+        self.predicted = true;
     }
 
     /// Ends a host page read.
@@ -161,6 +182,7 @@ impl<N: Nand> Flash<N> {
                     oob.kind,
                     oob.id
                 );
+                self.counters.model_hits += u64::from(self.predicted);
                 Ok((oob, done))
             }
             Err(fault) => {
@@ -247,8 +269,8 @@ impl<N: Nand> Flash<N> {
         let mut after = after;
         loop {
             let (ppn, epoch) = self.space.allocate(&self.nand, stream, kind);
-            if stream == Stream::HOST && self.space.is_in_first_row(ppn) {
-                after = self.behind_the_gate(epoch, after);
+            if cause == Cause::Host && self.space.is_in_first_row(stream, ppn) {
+                after = self.behind_the_gate(stream, epoch, after);
             }
             let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
             self.counters.programs[cause as usize][kind as usize] += 1;
@@ -271,22 +293,28 @@ impl<N: Nand> Flash<N> {
     /// begins waits until the next `reserve` free ones are erased. Else host writes could fill what collection has freed
     /// in name before its copies are made, and a power cut would leave recovery without room.
     #[inline(never)]
-    fn behind_the_gate(&mut self, epoch: u32, after: Done) -> Done {
-        if self.gate.0 != epoch {
+    fn behind_the_gate(&mut self, stream: Stream, epoch: u32, after: Done) -> Done {
+        if self.gates[stream.0].0 != epoch {
             let mut open = Done::READY;
             for at in 0..self.reserve {
                 if let Some((_, erased)) = self.space.free().nth(at) {
                     open = self.nand.join(open, erased);
                 }
             }
-            self.gate = (epoch, open);
+            self.gates[stream.0] = (epoch, open);
         }
-        self.nand.join(after, self.gate.1)
+        self.nand.join(after, self.gates[stream.0].1)
     }
 
     /// Sets how many free superblocks must be erased before the host's stream begins another.
     pub(crate) fn keep_reserve(&mut self, superblocks: u32) {
         self.reserve = superblocks as usize;
+    }
+
+    /// Adds streams for host pages ([`Stream::further`]).
+    pub(crate) fn add_streams(&mut self, streams: usize) {
+        self.space.add_streams(streams);
+        self.gates.resize(self.gates.len() + streams, (0, Done::READY));
     }
 
     /// A page is not needed any more. It stays readable until its superblock is erased.

@@ -6,6 +6,10 @@
 //! the page meanwhile. Then the victim is erased. Between steps the device is consistent at any moment, so the steps
 //! can be spread over host writes, and a power cut needs no rule of its own.
 //!
+//! A *gathering* is the other kind of collection: it copies the pages of consecutive LPNs, wherever they lie, in order to
+//! one stream, translation page by translation page, and commits them the same way. It frees nothing by itself, but leaves
+//! the pages' old superblocks emptier.
+//!
 //! The list of moves (12 bytes a valid page of one victim) is working memory of the controller, the same for every
 //! scheme, and not part of the mapping budget.
 
@@ -15,10 +19,13 @@ use crate::flash::{Content, Flash};
 use crate::page_level::{Mapping, Moved};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
-use crate::table::Table;
+use crate::table::{entry_in, mapped, Table};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
+use std::ops::Range;
 
 const NONE: u32 = u32::MAX;
+/// Steps of a gathering for each page that the host writes: enough for groups that are due after half a group of writes.
+const GATHERING_PACE: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -29,6 +36,17 @@ enum Phase {
     Committing,
 }
 
+/// Pages to bring together: those of consecutive LPNs, in order, into one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gathering {
+    /// Whose pages.
+    pub lpns: Range<u32>,
+    /// Where to.
+    pub stream: Stream,
+    /// Why.
+    pub cause: Cause,
+}
+
 /// The collection under way, if any.
 #[derive(Clone, Debug)]
 pub struct Collector {
@@ -37,6 +55,13 @@ pub struct Collector {
     victim: u32,
     cursor: Ppn,
     end: Ppn,
+    /// The gathering under way, with the LPNs still to come; else a superblock is emptied.
+    gathering: Option<Gathering>,
+    /// The pages of one translation page to gather, the next one last.
+    plan: Vec<Ppn>,
+    /// Where copies go.
+    stream: Stream,
+    cause: Cause,
     /// Steps for each page that the host writes, so that the victim is free when what it gains is used up.
     pace: u32,
     moves: Vec<Moved>,
@@ -61,12 +86,16 @@ impl Collector {
             victim: NONE,
             cursor: Ppn(0),
             end: Ppn(0),
+            gathering: None,
+            plan: Vec::with_capacity(table.entries_per_page() as usize),
+            stream: Stream::COLLECTION,
+            cause: Cause::Collection,
             pace: 1,
             moves: Vec::with_capacity(superblock_pages as usize),
             next: Vec::with_capacity(superblock_pages as usize),
             heads: vec![NONE; table_pages as usize],
             touched: Vec::with_capacity(table_pages as usize),
-            group: Vec::with_capacity(superblock_pages.min(table.entries_per_page()) as usize),
+            group: Vec::with_capacity(superblock_pages.max(table.entries_per_page()) as usize),
             done: Done::READY,
         }
     }
@@ -75,6 +104,12 @@ impl Collector {
     #[inline]
     pub fn is_active(&self) -> bool {
         self.phase != Phase::Idle
+    }
+
+    /// Whether pages are being gathered.
+    #[inline]
+    pub fn is_gathering(&self) -> bool {
+        self.gathering.is_some()
     }
 
     /// Steps for each page the host writes.
@@ -108,6 +143,18 @@ impl Collector {
         self.pace = (valid + updates).div_ceil(gain) + 1;
         self.victim = victim;
         (self.cursor, self.end) = flash.space.pages_of(victim);
+        (self.stream, self.cause) = (Stream::COLLECTION, Cause::Collection);
+        self.done = Done::READY;
+        self.phase = Phase::Copying;
+    }
+
+    /// Starts bringing pages together.
+    pub(crate) fn gather(&mut self, gathering: Gathering) {
+        assert!(!self.is_active() && self.plan.is_empty());
+        self.victim = NONE;
+        (self.stream, self.cause) = (gathering.stream, gathering.cause);
+        self.gathering = Some(gathering);
+        self.pace = GATHERING_PACE;
         self.done = Done::READY;
         self.phase = Phase::Copying;
     }
@@ -123,6 +170,14 @@ impl Collector {
     ) -> Result<(), Fault> {
         match self.phase {
             Phase::Idle => Ok(()),
+            Phase::Copying if self.gathering.is_some() => match self.plan.pop() {
+                Some(from) => self.copy(flash, table, from),
+                None if !self.touched.is_empty() => {
+                    self.phase = Phase::Committing;
+                    Ok(())
+                }
+                None => self.plan_next(flash, table, mapping),
+            },
             Phase::Copying => match flash.space.next_valid(self.cursor, self.end) {
                 Some(ppn) => self.copy(flash, table, ppn),
                 None => {
@@ -132,32 +187,68 @@ impl Collector {
             },
             Phase::Committing => match self.touched.pop() {
                 Some(vtpn) => self.commit(flash, table, mapping, vtpn),
+                None if self.gathering.is_some() => {
+                    self.moves.clear();
+                    self.next.clear();
+                    self.phase = Phase::Copying;
+                    Ok(())
+                }
                 None => self.finish(flash, journal),
             },
         }
     }
 
+    /// Finds the pages of the next translation page to gather: what memory holds of them, else what flash does. Ends the
+    /// gathering after the last one.
+    fn plan_next<N: Nand, M: Mapping>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        mapping: &mut M,
+    ) -> Result<(), Fault> {
+        let lpns = self.gathering.as_ref().map_or(0..0, |gathering| gathering.lpns.clone());
+        if lpns.is_empty() {
+            self.gathering = None;
+            self.phase = Phase::Idle;
+            flash.counters.collections_group += 1;
+            mapping.gathered();
+            return Ok(());
+        }
+        let (vtpn, slot) = table.place(Lpn(lpns.start));
+        let end = lpns.end.min(table.first_lpn(vtpn).0 + table.lpns_in(vtpn));
+        let loaded = table.load(flash, vtpn, Cause::Training, Done::READY)?;
+        for lpn in (lpns.start..end).rev() {
+            let slot = slot + lpn - lpns.start;
+            let on_flash = || loaded.and_then(|_| mapped(entry_in(flash.buffer(), slot)));
+            if let Some(ppn) = mapping.held(table, Lpn(lpn)).unwrap_or_else(on_flash) {
+                self.plan.push(ppn);
+            }
+        }
+        self.done = flash.join(self.done, loaded.unwrap_or(Done::READY));
+        if let Some(gathering) = &mut self.gathering {
+            gathering.lpns.start = end;
+        }
+        Ok(())
+    }
+
     /// Copies one valid page. A translation page is committed at once: that is one entry of the directory.
     fn copy<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, from: Ppn) -> Result<(), Fault> {
-        if flash.space.kind(self.victim) == PageKind::Translation {
+        if self.gathering.is_some() {
+            if !flash.space.is_valid(from) {
+                return Ok(());
+            }
+        } else if flash.space.kind(self.victim) == PageKind::Translation {
             let done = table.relocate(flash, from, Done::READY)?;
             self.done = flash.join(self.done, done);
             flash.counters.moved_translation += 1;
             self.cursor = Ppn(from.0 + 1);
             return Ok(());
         }
-        let (oob, read) = flash.read_to_move(from, Cause::Collection, Done::READY)?;
+        let (oob, read) = flash.read_to_move(from, self.cause, Done::READY)?;
         assert!(oob.kind == PageKind::Data);
         let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
-        let (to, done) = flash.program(
-            Stream::COLLECTION,
-            PageKind::Data,
-            oob.id,
-            Content::of(oob),
-            source,
-            Cause::Collection,
-            read,
-        )?;
+        let (to, done) =
+            flash.program(self.stream, PageKind::Data, oob.id, Content::of(oob), source, self.cause, read)?;
         flash.counters.moved_data += 1;
         self.cursor = Ppn(from.0 + 1);
         let lpn = Lpn(oob.id);

@@ -10,6 +10,8 @@ pub mod counters;
 pub mod device;
 pub mod flash;
 pub mod gc;
+pub mod groups;
+pub mod model;
 pub mod page_level;
 pub mod recover;
 mod scheme;

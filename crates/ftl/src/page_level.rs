@@ -11,12 +11,12 @@
 use crate::checkpoint::{self, Journal};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
-use crate::gc::Collector;
+use crate::gc::{Collector, Gathering};
 use crate::recover;
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::{self, Table};
-use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, Vtpn};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, Vtpn};
 use std::ops::Range;
 
 /// A page that collection has copied.
@@ -40,15 +40,48 @@ pub struct Moved {
 pub trait Mapping: Sized + Clone + Send + 'static {
     /// Name, paper, parameters.
     const INFO: Info;
+    /// Superblocks that the mapping's own streams and gatherings need beside those of every page-level FTL.
+    const SUPERBLOCKS: u32 = 0;
 
     /// An empty cache over `table`, within `config.cache_bytes`, directory included.
-    fn new(table: &Table, config: &Config) -> Result<Self, ConfigError>;
+    fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError>;
 
     /// Offers the mappings of one translation page as recovery found them ([`table::UNMAPPED`] for none); `changed`
     /// when they are newer than on flash. Returns whether the mapping keeps them: else what changed is written to flash.
     fn restore(&mut self, _table: &Table, _vtpn: Vtpn, _entries: &[u32], _changed: bool) -> bool {
         false
     }
+
+    /// The array is taken over and recovery has offered every translation page: time for streams of the mapping's own.
+    /// `spare_superblocks` hold neither what the host sees, nor its mapping, nor the collection reserve.
+    fn opened<N: Nand>(
+        &mut self,
+        _flash: &mut Flash<N>,
+        _table: &Table,
+        _spare_superblocks: u32,
+    ) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    /// The stream that the host's next version of `lpn`, the first of `rest` pages of a request, is written to.
+    #[inline]
+    fn stream<N: Nand>(&mut self, _flash: &Flash<N>, _lpn: Lpn, _rest: u32) -> Stream {
+        Stream::HOST
+    }
+
+    /// Whether [`Mapping::gather`] should be asked.
+    #[inline]
+    fn is_gathering_due(&self) -> bool {
+        false
+    }
+
+    /// Pages that ought to be brought together now, if any. There is room for them.
+    fn gather<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Option<Gathering> {
+        None
+    }
+
+    /// The last gathering is complete.
+    fn gathered(&mut self) {}
 
     /// Where `lpn` is, and when that is known.
     fn lookup<N: Nand>(
@@ -108,6 +141,11 @@ pub trait Mapping: Sized + Clone + Send + 'static {
 
     /// Checks the structures against each other.
     fn check(&self, table: &Table) -> Result<(), String>;
+
+    /// Checks what memory says of `lpn` against where it is.
+    fn check_lpn(&self, _lpn: Lpn, _ppn: Option<Ppn>) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Pages of one translation page up to which a demand-cached mapping trims entry by entry, as it writes. A longer trim
@@ -147,19 +185,23 @@ pub struct PageLevel<M> {
 }
 
 impl<M: Mapping> PageLevel<M> {
-    /// Makes sure that the page operation that follows finds room.
+    /// Makes sure that the page operation that follows finds room; `writes` names the stream of one that writes.
     #[inline]
-    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, writes: bool) -> Result<(), Fault> {
+    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, writes: Option<Stream>) -> Result<(), Fault> {
         let free = flash.free_superblocks();
-        if free > self.background && !self.collector.is_active() {
+        if free > self.background && !self.collector.is_active() && !self.mapping.is_gathering_due() {
             return Ok(());
         }
         self.make_room_slowly(flash, writes)
     }
 
     #[inline(never)]
-    fn make_room_slowly<N: Nand>(&mut self, flash: &mut Flash<N>, writes: bool) -> Result<(), Fault> {
-        if writes && (self.collector.is_active() || self.collector.start(flash)) {
+    fn make_room_slowly<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        writes: Option<Stream>,
+    ) -> Result<(), Fault> {
+        if writes.is_some() && (self.collector.is_active() || self.start(flash)) {
             for _ in 0..self.collector.pace() {
                 self.step(flash)?;
             }
@@ -181,15 +223,44 @@ impl<M: Mapping> PageLevel<M> {
         Ok(())
     }
 
-    /// Whether the reserve would be touched by the next page operation.
-    fn is_short<N: Nand>(&self, flash: &Flash<N>, writes: bool) -> bool {
-        let opens = u32::from(writes && flash.space.left(Stream::HOST) == 0);
-        flash.free_superblocks() < self.foreground + opens
+    /// Starts what should be done beside the host's writes: a gathering that is due, or what makes room for it, or the
+    /// collection of a superblock when few are free. `false`: nothing.
+    fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let free = flash.free_superblocks();
+        if self.mapping.is_gathering_due() && free >= self.foreground + FOR_A_GATHERING {
+            if let Some(gathering) = self.mapping.gather(flash) {
+                self.collector.gather(gathering);
+                return true;
+            }
+        }
+        (free <= self.background || self.mapping.is_gathering_due()) && self.collector.start(flash)
+    }
+
+    /// Whether the reserve would be touched by the next page operation. A gathering holds it up further: the collection
+    /// that may have to follow finds it whole.
+    fn is_short<N: Nand>(&self, flash: &Flash<N>, writes: Option<Stream>) -> bool {
+        let opens = u32::from(writes.is_some_and(|stream| flash.space.left(stream) == 0));
+        let gathers = if self.collector.is_gathering() { FOR_A_GATHERING - 1 } else { 0 };
+        flash.free_superblocks() < self.foreground + gathers + opens
     }
 
     #[inline]
     fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
         self.collector.step(flash, &mut self.table, &mut self.mapping, &mut self.journal)
+    }
+
+    /// Calls `each` for every LPN, in ascending order, free of charge.
+    fn each_lpn<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Option<Ppn>)) {
+        let mut content = Vec::new();
+        for vtpn in (0..self.table.pages()).map(Vtpn) {
+            self.table.inspect(flash, vtpn, &mut content);
+            let first = self.table.first_lpn(vtpn).0;
+            for slot in 0..self.table.lpns_in(vtpn) {
+                let lpn = Lpn(first + slot);
+                let held = self.mapping.held(&self.table, lpn);
+                each(lpn, held.unwrap_or(table::mapped(table::entry_in(&content, slot))));
+            }
+        }
     }
 
     /// Makes every mapping on flash current, then writes a checkpoint: what was written before is not searched by
@@ -200,7 +271,7 @@ impl<M: Mapping> PageLevel<M> {
         }
         let mut done = Done::READY;
         loop {
-            self.make_room(flash, false)?;
+            self.make_room(flash, None)?;
             match self.mapping.clean_one(flash, &mut self.table)? {
                 Some(cleaned) => done = flash.join(done, cleaned),
                 None => break,
@@ -218,10 +289,11 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         config.check_parameters(&M::INFO)?;
         let geometry = flash.nand().geometry().clone();
         let mut table = Table::new(config.exported_pages, geometry.page_bytes);
-        check_room(flash, &table, config)?;
-        let mut mapping = M::new(&table, config)?;
+        let spare_superblocks = check_room::<N, M>(flash, &table, config)?;
+        let mut mapping = M::new(&table, &geometry, config)?;
         let mut journal = Journal::new(geometry.page_bytes);
         recover::recover(flash, &mut table, &mut journal, &mut mapping)?;
+        mapping.opened(flash, &table, spare_superblocks)?;
         let collector = Collector::new(config.victims, geometry.superblock_pages(), &table);
         flash.keep_reserve(config.foreground_superblocks);
         let (foreground, background) = (config.foreground_superblocks, config.background_superblocks);
@@ -236,7 +308,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         rest: u32,
         at: Done,
     ) -> Result<(Option<Oob>, Done), Fault> {
-        self.make_room(flash, false)?;
+        self.make_room(flash, None)?;
         let (ppn, at) = self.mapping.lookup(flash, &mut self.table, lpn, rest, at)?;
         match ppn {
             Some(ppn) => {
@@ -249,10 +321,11 @@ impl<M: Mapping> Scheme for PageLevel<M> {
 
     #[inline]
     fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
-        self.make_room(flash, true)?;
+        let stream = self.mapping.stream(flash, lpn, rest);
+        self.make_room(flash, Some(stream))?;
         let content = Content::version(flash.next_version());
         let (ppn, programmed) =
-            flash.program(Stream::HOST, PageKind::Data, lpn.0, content, Source::Host, Cause::Host, at)?;
+            flash.program(stream, PageKind::Data, lpn.0, content, Source::Host, Cause::Host, at)?;
         let updated = self.mapping.update(flash, &mut self.table, lpn, rest, Some(ppn), programmed, at);
         let (old, known) = match updated {
             Ok(updated) => updated,
@@ -275,13 +348,13 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         at: Done,
     ) -> Result<Done, Fault> {
         if self.journal.is_nearly_full(flash) {
-            self.make_room(flash, true)?;
+            self.make_room(flash, Some(Stream::HOST))?;
             self.checkpoint(flash)?;
         }
         let mut done = at;
         let (mut lpn, end) = (first.0, first.0 + pages);
         while lpn < end {
-            self.make_room(flash, true)?;
+            self.make_room(flash, Some(Stream::HOST))?;
             let (vtpn, slot) = self.table.place(Lpn(lpn));
             let count = (end - lpn).min(self.table.lpns_in(vtpn) - slot);
             let trimmed = self.mapping.trim(flash, &mut self.table, vtpn, slot..slot + count, at)?;
@@ -293,16 +366,14 @@ impl<M: Mapping> Scheme for PageLevel<M> {
     }
 
     fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
-        self.make_room(flash, true)?;
+        self.make_room(flash, Some(Stream::HOST))?;
         self.journal.write_pending(flash)?;
         let settled = flash.settle();
         Ok(flash.join(settled, at))
     }
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        if !self.collector.is_active()
-            && (flash.free_superblocks() > self.background || !self.collector.start(flash))
-        {
+        if !self.collector.is_active() && !self.start(flash) {
             return Ok(None);
         }
         let units = flash.nand().geometry().units();
@@ -313,25 +384,17 @@ impl<M: Mapping> Scheme for PageLevel<M> {
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
-        self.make_room(flash, true)?;
+        self.make_room(flash, Some(Stream::HOST))?;
         self.checkpoint(flash)
     }
 
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
-        let mut content = Vec::new();
-        for vtpn in (0..self.table.pages()).map(Vtpn) {
-            self.table.inspect(flash, vtpn, &mut content);
-            let first = self.table.first_lpn(vtpn).0;
-            for slot in 0..self.table.lpns_in(vtpn) {
-                let lpn = Lpn(first + slot);
-                let held = self.mapping.held(&self.table, lpn);
-                if let Some(ppn) = held.unwrap_or(table::mapped(table::entry_in(&content, slot))) {
-                    each(lpn, ppn);
-                }
+        self.each_lpn(flash, &mut |lpn, ppn| {
+            if let Some(ppn) = ppn {
+                each(lpn, ppn);
             }
-        }
+        });
     }
-
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
         flash.space.check()?;
         self.mapping.check(&self.table)?;
@@ -344,7 +407,11 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         };
         let mut breach = None;
         let mut mapped = 0;
-        self.mapping(flash, &mut |lpn, ppn| {
+        self.each_lpn(flash, &mut |lpn, ppn| {
+            if let Err(wrong) = self.mapping.check_lpn(lpn, ppn) {
+                breach.get_or_insert(wrong);
+            }
+            let Some(ppn) = ppn else { return };
             mapped += 1;
             if !flash.space.is_valid(ppn) {
                 breach.get_or_insert(format!("LPN {} maps to PPN {}, which is not valid", lpn.0, ppn.0));
@@ -396,8 +463,16 @@ impl<M: Mapping> Scheme for PageLevel<M> {
 /// metadata superblock while a checkpoint replaces another, and one that a power cut left half written.
 const BESIDE_THE_RESERVE: u32 = 6;
 
-/// Refuses a configuration in which collection could run out of room.
-fn check_room<N: Nand>(flash: &Flash<N>, table: &Table, config: &Config) -> Result<(), ConfigError> {
+/// Free superblocks that a gathering needs beside the reserve: two for its copies, because one may hold bad blocks, and one
+/// for its mapping updates.
+const FOR_A_GATHERING: u32 = 3;
+
+/// Refuses a configuration in which collection could run out of room. Returns the superblocks that are left over.
+fn check_room<N: Nand, M: Mapping>(
+    flash: &Flash<N>,
+    table: &Table,
+    config: &Config,
+) -> Result<u32, ConfigError> {
     if config.foreground_superblocks < 3 || config.background_superblocks < config.foreground_superblocks {
         return Err(ConfigError(format!(
             "collection thresholds: foreground {} and background {} superblocks; foreground must be at least 3 and \
@@ -407,7 +482,7 @@ fn check_room<N: Nand>(flash: &Flash<N>, table: &Table, config: &Config) -> Resu
     }
     let geometry = flash.nand().geometry();
     let superblock = u64::from(geometry.superblock_pages());
-    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
+    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE + M::SUPERBLOCKS) * superblock;
     let needed = u64::from(config.exported_pages) + u64::from(table.pages()) + reserve;
     let usable = flash.space.usable_pages();
     if config.exported_pages == 0 || needed > usable {
@@ -421,5 +496,5 @@ fn check_room<N: Nand>(flash: &Flash<N>, table: &Table, config: &Config) -> Resu
             (usable - reserve.min(usable)).saturating_sub(u64::from(table.pages()))
         )));
     }
-    Ok(())
+    Ok(((usable - needed) / superblock) as u32)
 }

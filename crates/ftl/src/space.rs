@@ -19,8 +19,13 @@ impl Stream {
     pub const TRANSLATION: Stream = Stream(2);
     /// Checkpoints and the trim journal.
     pub const METADATA: Stream = Stream(3);
-    /// Streams of a page-level FTL.
+    /// Streams that every page-level FTL has.
     pub const COUNT: usize = 4;
+
+    /// One of the further streams that a scheme may have for host pages, beside [`Stream::HOST`].
+    pub fn further(index: usize) -> Stream {
+        Stream(Stream::COUNT + index)
+    }
 }
 
 const NONE: u32 = u32::MAX;
@@ -120,6 +125,16 @@ impl Space {
         space
     }
 
+    /// Adds streams ([`Stream::further`]), none of them with an open superblock.
+    pub(crate) fn add_streams(&mut self, streams: usize) {
+        self.frontiers.extend(std::iter::repeat_n(SHUT, streams));
+    }
+
+    /// The streams that were added.
+    pub(crate) fn further_streams(&self) -> impl Iterator<Item = Stream> + use<> {
+        (Stream::COUNT..self.frontiers.len()).map(Stream)
+    }
+
     /// Superblocks that can be opened.
     #[inline]
     pub fn free_superblocks(&self) -> u32 {
@@ -178,14 +193,15 @@ impl Space {
         (frontier.superblock != NONE).then_some((frontier.superblock, Ppn(frontier.cursor)))
     }
 
-    /// Whether a page of the host's stream lies in the first row of its superblock.
+    /// Whether a page that a stream has just been given lies in the first row of its superblock.
     #[inline]
-    pub(crate) fn is_in_first_row(&self, ppn: Ppn) -> bool {
+    pub(crate) fn is_in_first_row(&self, stream: Stream, ppn: Ppn) -> bool {
         let after_first_row = self.geometry.superblock_pages() - self.geometry.units();
-        self.frontiers[Stream::HOST.0].end - ppn.0 > after_first_row
+        self.frontiers[stream.0].end - ppn.0 > after_first_row
     }
 
     /// Pages a stream can still write before it opens a superblock.
+    #[inline]
     pub fn left(&self, stream: Stream) -> u32 {
         self.frontiers[stream.0].end - self.frontiers[stream.0].cursor
     }

@@ -325,4 +325,5 @@ fn count(report: &mut SweepReport, cut: Cut) {
 fn tally(report: &mut SweepReport, counters: &Counters) {
     report.collections_data += counters.collections_data;
     report.collections_translation += counters.collections_translation;
+    report.collections_group += counters.collections_group;
 }

@@ -24,7 +24,7 @@ use crate::flash::Flash;
 use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// DFTL.
@@ -89,7 +89,7 @@ impl Mapping for CachedTable {
         }],
     };
 
-    fn new(table: &Table, config: &Config) -> Result<Self, ConfigError> {
+    fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
         let given = config.parameter(&Self::INFO, "protected");
         let protected = given.parse::<u32>().ok().filter(|&percent| percent <= 90).ok_or_else(|| {
             ConfigError(format!("scheme dftl: protected = '{given}'; a percentage from 0 to 90 is needed"))

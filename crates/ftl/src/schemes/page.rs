@@ -12,7 +12,7 @@ use crate::flash::Flash;
 use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory};
 use crate::table::{entry, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Hint, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Geometry, Hint, Lpn, Nand, Ppn, Vtpn};
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ impl Mapping for WholeTable {
         parameters: &[],
     };
 
-    fn new(table: &Table, _config: &Config) -> Result<Self, ConfigError> {
+    fn new(table: &Table, _geometry: &Geometry, _config: &Config) -> Result<Self, ConfigError> {
         Ok(WholeTable {
             table: vec![UNMAPPED; table.exported_pages() as usize],
             dirty: vec![false; table.pages() as usize],

@@ -27,7 +27,7 @@ use crate::flash::Flash;
 use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// TPFTL.
@@ -112,8 +112,42 @@ impl ClusteredTable {
         by_request.max(by_sequence).min(table.lpns_in(vtpn) - slot - 1)
     }
 
+    /// What is cached of `lpn`, which is used now.
+    #[inline]
+    pub(crate) fn cached(&mut self, lpn: Lpn) -> Option<(Option<Ppn>, Done)> {
+        self.cache.touch(lpn).map(|hit| (mapped(hit.ppn), hit.done))
+    }
+
+    /// Changes what is cached of `lpn`, if anything is; returns what it was.
+    #[inline]
+    pub(crate) fn change(
+        &mut self,
+        lpn: Lpn,
+        ppn: Option<Ppn>,
+        programmed: Done,
+    ) -> Option<(Option<Ppn>, Done)> {
+        self.clean_below = 0;
+        self.cache.write(lpn, entry(ppn), programmed).map(|hit| (mapped(hit.ppn), hit.done))
+    }
+
+    /// Caches a new mapping of `lpn`, which is not cached, without loading the old one.
+    pub(crate) fn put<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let (_, at) = self.replace(flash, table, lpn, 0, at)?;
+        self.insert(lpn, entry(ppn), programmed);
+        self.change(lpn, ppn, programmed);
+        Ok(at)
+    }
+
     /// Loads the mapping of `lpn`, which is not cached, and what is prefetched with it.
-    fn load<N: Nand>(
+    pub(crate) fn load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         table: &mut Table,
@@ -274,7 +308,7 @@ impl Mapping for ClusteredTable {
         ],
     };
 
-    fn new(table: &Table, config: &Config) -> Result<Self, ConfigError> {
+    fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
         let letters = config.parameter(&Self::INFO, "techniques");
         let techniques = Techniques::parse(&letters).ok_or_else(|| {
             ConfigError(format!(
@@ -451,7 +485,7 @@ mod tests {
             table.store(&mut flash, Vtpn(vtpn), &edits, Cause::Checkpoint, Done::READY).unwrap();
         }
         let config = Config::new(6 * 128, table.directory_bytes() + 4096);
-        let cached = ClusteredTable::new(&table, &config).unwrap();
+        let cached = ClusteredTable::new(&table, flash.nand().geometry(), &config).unwrap();
         flash.counters = Default::default();
         (flash, table, cached)
     }

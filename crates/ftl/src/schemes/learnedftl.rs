@@ -1,0 +1,510 @@
+//! LearnedFTL: Wang, Lin, Wu, Jiang, Zhang, Mao, "LearnedFTL: A Learning-based Page-level FTL for Reducing Double Reads in
+//! Flash-based SSDs", HPCA 2024.
+//!
+//! | paper's term | here | where |
+//! | --- | --- | --- |
+//! | demand cache: TPFTL (III-A) | [`ClusteredTable`] | `schemes::tpftl` |
+//! | in-place-update linear model, bitmap filter (III-B) | [`Models`] | `model` |
+//! | virtual PPN (III-C) | the PPN: [`nand::Geometry`] numbers pages in the order of allocation | `nand::addr` |
+//! | group-based and opportunistic cross-group allocation (III-D) | [`Groups`] | `groups` |
+//! | sequential initialization (III-E1) | [`LearnedTable::initialize`] | here |
+//! | model training via GC (III-E2) | [`Gathering`], [`LearnedTable::train`] | `gc`, here |
+//! | bitmap cleared on a write | [`LearnedTable::forget`] | here |
+//!
+//! What the paper leaves open, and what we chose:
+//! - **Two kinds of collection.** The paper collects whole groups: all valid pages of a group move. That costs a group's
+//!   pages for what was overwritten of them, 1/f page writes for each page of the host when a group is collected after a
+//!   share f of it was overwritten, where the collection of the emptiest superblock costs less. So room is made superblock by
+//!   superblock as in the other schemes, and a group is collected for its models: when `retrain` of its pages have no
+//!   prediction. Its old superblocks are then empty, or nearly, and come next by themselves. `retrain` is the price of model
+//!   hits in write amplification; docs/schemes/learnedftl.md has the curve.
+//! - **A crowded device.** When the emptiest superblock still holds more than `crowded` of its pages, what is gathered would
+//!   soon be scattered again by the search for room; then no group is collected.
+//! - **Cross-group allocation**: see `groups`. `encroachment` is the paper's threshold; the encroaching and the encroached
+//!   group are collected if they gain by it.
+//! - **Order.** A group's pages are read and written in the order of its LPNs, which its translation pages tell (read for
+//!   that, cause `training`). The pages of a superblock are copied in the order in which they lie: runs stay runs, and the
+//!   controller has no list of a superblock's LPNs to sort by. Both train the models with what moved.
+//! - **Sequential initialization** takes any run of consecutive LPNs on consecutive pages, across requests too, from
+//!   [`crate::model::LEAST_POINTS`] pages on.
+//! - **A host write** whose old page the model knows loads no translation page to invalidate it.
+//! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction followed, `train_ns`
+//!   for a full GTD entry, less in proportion for fewer points.
+//! - After power loss the models are trained again from the translation pages, which recovery reads anyway.
+
+use super::tpftl::ClusteredTable;
+use crate::flash::Flash;
+use crate::gc::Gathering;
+use crate::groups::{Groups, Thresholds};
+use crate::model::{entry_bytes, Format, Models, Point, ENTRY_LPNS};
+use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::space::Stream;
+use crate::table::{mapped, Table};
+use crate::Cause;
+use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use std::ops::Range;
+
+/// LearnedFTL.
+pub type LearnedFtl = PageLevel<LearnedTable<false>>;
+/// LearnedFTL whose predictions take no time.
+pub type LearnedFtlIdeal = PageLevel<LearnedTable<true>>;
+
+/// Which of the paper's techniques are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Techniques {
+    /// Sequential initialization.
+    pub initialization: bool,
+    /// Training in collection, and the collection of groups for it.
+    pub collection: bool,
+    /// Cross-group allocation.
+    pub cross_group: bool,
+}
+
+impl Techniques {
+    /// Reads a string of letters, in any order; `-` stands for none.
+    fn parse(letters: &str) -> Option<Techniques> {
+        let known = letters == "-" || letters.chars().all(|letter| "igx".contains(letter));
+        known.then(|| Techniques {
+            initialization: letters.contains('i'),
+            collection: letters.contains('g'),
+            cross_group: letters.contains('x'),
+        })
+    }
+}
+
+/// Consecutive LPNs that the host wrote to consecutive pages, up to the last page written.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first: Lpn,
+    ppn: Ppn,
+    pages: u32,
+}
+
+/// A demand cache with models beside the directory.
+#[derive(Clone, Debug)]
+pub struct LearnedTable<const IDEAL: bool> {
+    cached: ClusteredTable,
+    models: Models,
+    groups: Groups,
+    techniques: Techniques,
+    run: Run,
+    /// Valid share of the emptiest superblock above which no group is collected.
+    crowded: f64,
+    /// Free superblocks below which none is opened for a group that could write elsewhere.
+    spare: u32,
+    exported_pages: u32,
+    predict_ns: u64,
+    /// For a full GTD entry.
+    train_ns: u64,
+    /// Points trained by recovery, whose time is not charged yet.
+    uncharged: u64,
+    points: Vec<Point>,
+    /// Moves in ascending order.
+    sorted: Vec<(Lpn, Ppn)>,
+}
+
+impl<const IDEAL: bool> LearnedTable<IDEAL> {
+    /// What the model knows of `lpn`.
+    #[inline]
+    fn predict<N: Nand>(&self, flash: &mut Flash<N>, lpn: Lpn, at: Done) -> Option<(Ppn, Done)> {
+        let ppn = self.models.predict(lpn)?;
+        let ns = if IDEAL { 0 } else { self.predict_ns };
+        Some((ppn, flash.compute(ns, at)))
+    }
+
+    /// The page of `lpn` is another now: its bit is cleared before anything else can happen.
+    #[inline]
+    fn forget(&mut self, lpn: Lpn) {
+        self.models.clear(lpn);
+    }
+
+    /// Sequential initialization (III-E1): a run of pages, written in order, is a model y = x + b.
+    #[inline]
+    fn initialize(&mut self, lpn: Lpn, ppn: Ppn) {
+        let run = &mut self.run;
+        if lpn.0 == run.first.0 + run.pages && ppn.0 == run.ppn.0 + run.pages {
+            run.pages += 1;
+        } else {
+            *run = Run { first: lpn, ppn, pages: 1 };
+        }
+        if !self.models.confirm(lpn, ppn) && run.pages as usize >= crate::model::LEAST_POINTS {
+            let (entry, last) = self.models.place(lpn);
+            let first = last - last.min(run.pages - 1);
+            self.points.clear();
+            self.points.extend((first..=last).map(|x| Point { x, y: ppn.0 - (last - x) }));
+            self.points.iter().for_each(|point| {
+                self.models.clear(Lpn(lpn.0 - (last - point.x)));
+            });
+            self.models.learn(entry, &self.points);
+        }
+    }
+
+    /// Trains on LPNs that are now where they are: those of one GTD entry after the other, in ascending order. Returns
+    /// how many.
+    fn train(&mut self, mappings: impl Iterator<Item = (Lpn, Ppn)>) -> u64 {
+        let mut count = 0;
+        let mut current = 0;
+        self.points.clear();
+        for (lpn, ppn) in mappings {
+            self.models.clear(lpn);
+            let (entry, x) = self.models.place(lpn);
+            if entry != current {
+                self.models.learn(current, &self.points);
+                self.points.clear();
+                current = entry;
+            }
+            self.points.push(Point { x, y: ppn.0 });
+            count += 1;
+        }
+        self.models.learn(current, &self.points);
+        count
+    }
+
+    fn train_ns(&self, points: u64) -> u64 {
+        self.train_ns * points / u64::from(self.models.entry_lpns())
+    }
+}
+
+fn number(
+    config: &Config,
+    info: &Info,
+    name: &'static str,
+    least: f64,
+    most: f64,
+) -> Result<f64, ConfigError> {
+    let given = config.parameter(info, name);
+    given.parse::<f64>().ok().filter(|value| (least..=most).contains(value)).ok_or_else(|| {
+        ConfigError(format!(
+            "scheme {}: {name} = '{given}'; a number from {least} to {most} is needed",
+            info.name
+        ))
+    })
+}
+
+impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
+    const INFO: Info = Info {
+        name: if IDEAL { "learnedftl-ideal" } else { "learnedftl" },
+        what: if IDEAL {
+            "LearnedFTL whose predictions take no time"
+        } else {
+            "demand cache with in-place-updated linear models, group-based allocation, training in collection"
+        },
+        paper: "Wang et al.: LearnedFTL: A Learning-based Page-level FTL for Reducing Double Reads, HPCA 2024",
+        parameters: &[
+            Parameter { name: "pieces", default: "8", what: "linear pieces of a GTD entry's model" },
+            Parameter {
+                name: "format",
+                default: "exact",
+                what: "how a piece holds its intercept: exact (23-bit integer) or float16 (as printed in the paper)",
+            },
+            Parameter {
+                name: "techniques",
+                default: "igx",
+                what: "i sequential initialization, g training and gathering in collection, x cross-group allocation; \
+                       - for none",
+            },
+            Parameter {
+                name: "retrain",
+                default: "0.5",
+                what: "share of a group's pages without a prediction at which the group is collected",
+            },
+            Parameter {
+                name: "encroachment",
+                default: "0.75",
+                what: "pages that a group writes into others' superblocks before both are collected, share of a group",
+            },
+            Parameter {
+                name: "crowded",
+                default: "0.5",
+                what: "valid share of the emptiest superblock above which no group is collected",
+            },
+            Parameter {
+                name: "train_ns",
+                default: "50000",
+                what: "controller time to sort and train a full GTD entry",
+            },
+            Parameter { name: "predict_ns", default: "650", what: "controller time of a prediction" },
+        ],
+    };
+    const SUPERBLOCKS: u32 = 3;
+
+    fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+        let info = &Self::INFO;
+        let letters = config.parameter(info, "techniques");
+        let techniques = Techniques::parse(&letters).ok_or_else(|| {
+            ConfigError(format!(
+                "scheme {}: techniques = '{letters}'; letters of 'igx', or '-', are needed",
+                info.name
+            ))
+        })?;
+        let format = match config.parameter(info, "format").as_str() {
+            "exact" => Format::Exact,
+            "float16" => Format::Float16,
+            other => {
+                return Err(ConfigError(format!(
+                    "scheme {}: format = '{other}'; exact or float16 is needed",
+                    info.name
+                )))
+            }
+        };
+        let pieces = number(config, info, "pieces", 1.0, 64.0)? as u32;
+        let thresholds = Thresholds {
+            retrain: number(config, info, "retrain", 0.01, 1.0)?,
+            encroachment: number(config, info, "encroachment", 0.01, 1000.0)?,
+        };
+        let entry_lpns = ENTRY_LPNS.min(table.entries_per_page()).min(geometry.superblock_pages());
+        let entries_per_group = geometry.superblock_pages() / entry_lpns;
+        let models = Models::new(
+            table.exported_pages(),
+            entry_lpns,
+            entries_per_group,
+            pieces,
+            format,
+            geometry.pages(),
+        );
+        let group_lpns = entries_per_group * entry_lpns;
+        let groups = Groups::new(table.exported_pages(), group_lpns, thresholds, techniques.cross_group);
+        let most_slots = table.exported_pages().div_ceil(group_lpns).min(geometry.superblocks());
+        let beside = models.bytes() + groups.bytes_with(most_slots);
+        let rest = config.cache_bytes.checked_sub(beside);
+        let of_cache = Config { parameters: Default::default(), ..config.clone() };
+        let cached = rest
+            .and_then(|rest| ClusteredTable::new(table, geometry, &Config { cache_bytes: rest, ..of_cache }).ok())
+            .ok_or_else(|| {
+                ConfigError(format!(
+                    "scheme {}: a cache of {} bytes is too small: models of {} bytes a GTD entry take {}, the \
+                     directory {}, and some entries of the CMT are needed beside them",
+                    info.name,
+                    config.cache_bytes,
+                    entry_bytes(pieces, entry_lpns, format),
+                    models.bytes(),
+                    table.directory_bytes()
+                ))
+            })?;
+        Ok(LearnedTable {
+            cached,
+            models,
+            groups,
+            techniques,
+            run: Run { first: Lpn(0), ppn: Ppn(0), pages: 0 },
+            crowded: number(config, info, "crowded", 0.0, 1.0)?,
+            spare: config.background_superblocks,
+            exported_pages: table.exported_pages(),
+            predict_ns: number(config, info, "predict_ns", 0.0, 1e9)? as u64,
+            train_ns: number(config, info, "train_ns", 0.0, 1e9)? as u64,
+            uncharged: 0,
+            points: Vec::with_capacity(ENTRY_LPNS as usize),
+            sorted: Vec::with_capacity(geometry.superblock_pages().max(table.entries_per_page()) as usize),
+        })
+    }
+
+    fn restore(&mut self, table: &Table, vtpn: Vtpn, entries: &[u32], _changed: bool) -> bool {
+        let first = table.first_lpn(vtpn);
+        let mapped = || (first.0..).map(Lpn).zip(entries).filter_map(|(lpn, &e)| Some((lpn, mapped(e)?)));
+        for (lpn, _) in mapped() {
+            self.groups.mapped(self.groups.of(lpn), true);
+        }
+        self.uncharged += self.train(mapped());
+        false
+    }
+
+    fn opened<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        _table: &Table,
+        spare_superblocks: u32,
+    ) -> Result<(), ConfigError> {
+        let points = std::mem::take(&mut self.uncharged);
+        flash.compute(self.train_ns(points), Done::READY);
+        self.groups.open(flash, spare_superblocks)
+    }
+
+    // Lookups
+
+    #[inline]
+    fn lookup<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        if let Some((ppn, known)) = self.cached.cached(lpn) {
+            flash.counters.cmt_hits += 1;
+            return Ok((ppn, flash.join(at, known)));
+        }
+        if let Some((ppn, known)) = self.predict(flash, lpn, at) {
+            flash.follow_prediction();
+            return Ok((Some(ppn), known));
+        }
+        let (ppn, known) = self.cached.load(flash, table, lpn, rest, at)?;
+        Ok((mapped(ppn), known))
+    }
+
+    #[inline]
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
+        self.cached.expect(flash, table, lpn, soon);
+    }
+
+    // Updates
+
+    #[inline]
+    fn stream<N: Nand>(&mut self, flash: &Flash<N>, lpn: Lpn, rest: u32) -> Stream {
+        let spare = flash.free_superblocks() > self.spare;
+        self.groups.stream(flash, lpn, rest, spare)
+    }
+
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        let (old, known) = if let Some((old, known)) = self.cached.change(lpn, ppn, programmed) {
+            flash.counters.cmt_hits += 1;
+            (old, flash.join(at, known))
+        } else if let Some((old, known)) = self.predict(flash, lpn, at) {
+            let placed = self.cached.put(flash, table, lpn, ppn, programmed, at)?;
+            flash.counters.model_updates += 1;
+            (Some(old), flash.join(known, placed))
+        } else {
+            let (old, known) = self.cached.load(flash, table, lpn, rest, at)?;
+            self.cached.change(lpn, ppn, programmed);
+            (mapped(old), known)
+        };
+        self.forget(lpn);
+        let group = self.groups.of(lpn);
+        if old.is_some() != ppn.is_some() {
+            self.groups.mapped(group, ppn.is_some());
+        }
+        if let Some(ppn) = ppn.filter(|_| self.techniques.initialization) {
+            self.initialize(lpn, ppn);
+        }
+        if self.techniques.collection {
+            self.groups.trained(group, self.models.trained_in(group));
+        }
+        Ok((old, known))
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        self.run.pages = 0;
+        if slots.len() <= TRIM_BY_ENTRY {
+            return trim_by_entry(self, flash, table, vtpn, slots, at);
+        }
+        let first = table.first_lpn(vtpn).0;
+        let (mut lpn, end) = (first + slots.start, first + slots.end);
+        let mut done = at;
+        while lpn < end {
+            let group = self.groups.of(Lpn(lpn));
+            let next = self.groups.lpns_of(group, end).end;
+            (lpn..next).for_each(|lpn| self.forget(Lpn(lpn)));
+            let before = flash.valid_pages();
+            let trimmed = self.cached.trim(flash, table, vtpn, lpn - first..next - first, at);
+            self.groups.unmapped(group, (before - flash.valid_pages()) as u32);
+            done = flash.join(done, trimmed?);
+            lpn = next;
+        }
+        Ok(done)
+    }
+
+    // Collection
+
+    #[inline]
+    fn is_gathering_due(&self) -> bool {
+        self.groups.is_any_due()
+    }
+
+    fn gather<N: Nand>(&mut self, flash: &mut Flash<N>) -> Option<Gathering> {
+        let emptiest = flash.space.fewest_valid().map_or(1.0, |superblock| {
+            f64::from(flash.space.valid_in(superblock)) / f64::from(flash.space.capacity_of(superblock))
+        });
+        if emptiest > self.crowded {
+            self.groups.none_due();
+            return None;
+        }
+        let group = self.groups.take_due(|group| self.models.trained_in(group))?;
+        let stream = self.groups.collect(flash, group);
+        let lpns = self.groups.lpns_of(group, self.exported_pages);
+        Some(Gathering { lpns, stream, cause: Cause::Collection })
+    }
+
+    fn gathered(&mut self) {
+        self.groups.collected();
+    }
+
+    /// The mappings change as in TPFTL; then the models learn where the pages are now.
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        moves.iter().for_each(|moved| self.forget(moved.lpn));
+        self.run.pages = 0;
+        let done = self.cached.moved(flash, table, vtpn, moves)?;
+        if !self.techniques.collection {
+            return Ok(done);
+        }
+        let mut sorted = std::mem::take(&mut self.sorted);
+        sorted.clear();
+        sorted.extend(moves.iter().map(|moved| (moved.lpn, moved.to)));
+        sorted.sort_unstable();
+        let trained = self.train(sorted.iter().copied());
+        self.sorted = sorted;
+        let ns = self.train_ns(trained);
+        let copied = moves.iter().fold(Done::READY, |done, moved| flash.join(done, moved.done));
+        let trained = flash.compute(ns, copied);
+        Ok(flash.join(done, trained))
+    }
+
+    // Checkpoint and checks
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        self.cached.clean_one(flash, table)
+    }
+
+    #[inline]
+    fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
+        self.cached.held(table, lpn)
+    }
+
+    fn memory(&self, table: &Table) -> Memory {
+        let mut memory = self.cached.memory(table);
+        memory.parts.push(("models", self.models.bytes()));
+        memory.parts.push(("groups", self.groups.bytes()));
+        memory
+    }
+
+    fn check(&self, table: &Table) -> Result<(), String> {
+        self.cached.check(table)?;
+        self.models.check()?;
+        self.groups.check()
+    }
+
+    fn check_lpn(&self, lpn: Lpn, ppn: Option<Ppn>) -> Result<(), String> {
+        match self.models.predict(lpn) {
+            Some(predicted) if Some(predicted) != ppn => Err(format!(
+                "the bit of LPN {} is set and its model says PPN {}, but it is at {ppn:?}",
+                lpn.0, predicted.0
+            )),
+            _ => Ok(()),
+        }
+    }
+}
