@@ -11,6 +11,7 @@ pub mod device;
 pub mod flash;
 pub mod gc;
 pub mod page_level;
+pub mod records;
 pub mod recover;
 mod scheme;
 pub mod schemes;

@@ -398,6 +398,15 @@ const BESIDE_THE_RESERVE: u32 = 6;
 
 /// Refuses a configuration in which collection could run out of room.
 fn check_room<N: Nand>(flash: &Flash<N>, table: &Table, config: &Config) -> Result<(), ConfigError> {
+    check_room_beside(flash, table.pages(), config)
+}
+
+/// The same beside a mapping table of up to `table_pages` translation pages.
+pub(crate) fn check_room_beside<N: Nand>(
+    flash: &Flash<N>,
+    table_pages: u32,
+    config: &Config,
+) -> Result<(), ConfigError> {
     if config.foreground_superblocks < 3 || config.background_superblocks < config.foreground_superblocks {
         return Err(ConfigError(format!(
             "collection thresholds: foreground {} and background {} superblocks; foreground must be at least 3 and \
@@ -408,17 +417,17 @@ fn check_room<N: Nand>(flash: &Flash<N>, table: &Table, config: &Config) -> Resu
     let geometry = flash.nand().geometry();
     let superblock = u64::from(geometry.superblock_pages());
     let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
-    let needed = u64::from(config.exported_pages) + u64::from(table.pages()) + reserve;
+    let needed = u64::from(config.exported_pages) + u64::from(table_pages) + reserve;
     let usable = flash.space.usable_pages();
     if config.exported_pages == 0 || needed > usable {
         return Err(ConfigError(format!(
             "over-provisioning: {} pages are exported, {} hold the mapping table and {} are needed for collection, of \
              {} usable; export from 1 to about {} pages",
             config.exported_pages,
-            table.pages(),
+            table_pages,
             reserve,
             usable,
-            (usable - reserve.min(usable)).saturating_sub(u64::from(table.pages()))
+            (usable - reserve.min(usable)).saturating_sub(u64::from(table_pages))
         )));
     }
     Ok(())
