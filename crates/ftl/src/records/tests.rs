@@ -101,7 +101,7 @@ proptest! {
 fn small_neighbours_are_merged() {
     let mut flash = flash();
     let mut records = Records::new(GROUPS, 512, 1 << 16);
-    let long = vec![7u8; 200];
+    let long = [7u8; 200];
     let all = |_: u32| Some((&long[..], Done::READY));
     records.store(&mut flash, 0, all, Cause::Translation, Done::READY).unwrap();
     assert_eq!(records.pages(), GROUPS as usize / 2, "two to a page");
