@@ -308,7 +308,8 @@ impl<S: Scheme> Run<S> {
     }
 }
 
-/// Every page that has content is mapped, once, to a page of its own that holds it, and no other is.
+/// Every page that has content is mapped, once, to a page of its own that holds it, and no other is; or the newest content
+/// is in the write buffer.
 fn mapping<S: Scheme>(host: &Host, session: &Live<S>) -> Result<(), String> {
     let flash = &session.flash;
     let mut mapped: Vec<State> = vec![None; host.states.len()];
@@ -338,6 +339,9 @@ fn mapping<S: Scheme>(host: &Host, session: &Live<S>) -> Result<(), String> {
     if let Some(wrong) = wrong {
         return Err(wrong);
     }
+    session.device.scheme().buffered(&mut |lpn, version| {
+        mapped[lpn.0 as usize] = mapped[lpn.0 as usize].max(Some(version));
+    });
     let differs = (0..mapped.len()).find(|&lpn| mapped[lpn] != host.states[lpn]);
     differs.map_or(Ok(()), |lpn| {
         Err(format!("LPN {lpn} is mapped to {}, not {}", name(mapped[lpn]), name(host.states[lpn])))

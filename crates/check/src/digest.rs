@@ -112,6 +112,32 @@ impl<N: Nand> Nand for Recorder<N> {
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
         self.nand.inspect(ppn, content)
     }
+
+    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
+        self.nand.reserve(slots, spare)
+    }
+
+    fn hold(&mut self, slot: u32, oob: Oob) {
+        self.note(6, &[u64::from(slot), u64::from(oob.id), oob.version]);
+        self.nand.hold(slot, oob);
+    }
+
+    fn held(&mut self, slot: u32) -> Oob {
+        self.note(7, &[u64::from(slot)]);
+        self.nand.held(slot)
+    }
+
+    fn attach(&mut self, spare: &[u8]) {
+        self.nand.attach(spare);
+    }
+
+    fn spare(&self) -> &[u8] {
+        self.nand.spare()
+    }
+
+    fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
+        self.nand.inspect_spare(ppn)
+    }
 }
 
 impl<N: World> World for Recorder<N> {

@@ -227,8 +227,10 @@ impl Host {
         let done = session.flash.nand().time(outcome.done);
         for &(lpn, version) in &self.written {
             self.states[lpn.0 as usize] = Some(version);
-            if let Some(history) = &mut self.history {
-                history.wrote(lpn, version, issued, done);
+            match &mut self.history {
+                Some(history) if S::BUFFERS_WRITES => history.buffered(lpn, version, issued, done),
+                Some(history) => history.wrote(lpn, version, issued, done),
+                None => {}
             }
         }
         self.tally.writes += u64::from(pages);

@@ -6,8 +6,9 @@
 //! - `s` was issued before `t` (or is the first), and
 //! - no later state was durable at `t`.
 //!
-//! A write is durable from its completion on. A trim is durable from the completion of a flush on that was issued when
-//! the trim had completed; before that it may have happened or not.
+//! A write is durable from its completion on; of a scheme that acknowledges writes from a volatile buffer
+//! ([`ftl::Scheme::BUFFERS_WRITES`]), as a trim: from the completion of a flush on that was issued when it had completed.
+//! Before that it may have happened or not.
 
 use nand::Lpn;
 
@@ -24,8 +25,9 @@ struct Event {
     durable: u64,
 }
 
+/// A trim or buffered write that waits for a flush.
 #[derive(Clone, Copy, Debug)]
-struct PendingTrim {
+struct Pending {
     lpn: u32,
     index: u32,
     done: u64,
@@ -36,7 +38,7 @@ struct PendingTrim {
 pub struct History {
     first: Vec<State>,
     events: Vec<Vec<Event>>,
-    pending: Vec<PendingTrim>,
+    pending: Vec<Pending>,
 }
 
 impl History {
@@ -59,20 +61,29 @@ impl History {
         self.events[lpn.0 as usize].push(Event { state: Some(version), issued, durable: done });
     }
 
-    /// `lpn` was trimmed, and that completes at `done`.
-    pub fn trimmed(&mut self, lpn: Lpn, issued: u64, done: u64) {
-        let events = &mut self.events[lpn.0 as usize];
-        self.pending.push(PendingTrim { lpn: lpn.0, index: events.len() as u32, done });
-        events.push(Event { state: None, issued, durable: NEVER });
+    /// `lpn` was written with `version` to a volatile buffer, and that completes at `done`.
+    pub fn buffered(&mut self, lpn: Lpn, version: u64, issued: u64, done: u64) {
+        self.until_flushed(lpn, Some(version), issued, done);
     }
 
-    /// A flush was issued that completes at `done`: it covers the trims completed by then.
+    /// `lpn` was trimmed, and that completes at `done`.
+    pub fn trimmed(&mut self, lpn: Lpn, issued: u64, done: u64) {
+        self.until_flushed(lpn, None, issued, done);
+    }
+
+    fn until_flushed(&mut self, lpn: Lpn, state: State, issued: u64, done: u64) {
+        let events = &mut self.events[lpn.0 as usize];
+        self.pending.push(Pending { lpn: lpn.0, index: events.len() as u32, done });
+        events.push(Event { state, issued, durable: NEVER });
+    }
+
+    /// A flush was issued that completes at `done`: it covers the trims and buffered writes completed by then.
     pub fn flushed(&mut self, issued: u64, done: u64) {
         let events = &mut self.events;
-        self.pending.retain(|trim| {
-            let covered = trim.done <= issued;
+        self.pending.retain(|waits| {
+            let covered = waits.done <= issued;
             if covered {
-                events[trim.lpn as usize][trim.index as usize].durable = done;
+                events[waits.lpn as usize][waits.index as usize].durable = done;
             }
             !covered
         });
@@ -175,6 +186,20 @@ mod tests {
         history.wrote(L, 7, 50, 60);
         judge(&history, 55, &[None, Some(7)], &[Some(1)]);
         judge(&history, 60, &[Some(7)], &[None, Some(1)]);
+    }
+
+    #[test]
+    fn a_buffered_write_is_open_until_a_flush_issued_after_it_completes() {
+        let mut history = History::new(&[Some(1)]);
+        history.buffered(L, 5, 10, 12);
+        judge(&history, 10, &[Some(1)], &[Some(5), None]);
+        judge(&history, 20, &[Some(1), Some(5)], &[None, Some(3)]);
+        history.flushed(20, 30);
+        history.buffered(L, 6, 21, 22);
+        judge(&history, 29, &[Some(1), Some(5), Some(6)], &[None]);
+        judge(&history, 30, &[Some(5), Some(6)], &[Some(1), None]);
+        history.flushed(40, 50);
+        judge(&history, 50, &[Some(6)], &[Some(5), Some(1), None]);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Shape {
             blocks_per_plane: dice.between(26, 38),
             pages_per_block: 8,
             page_bytes: 512,
-            oob_bytes: 16,
+            oob_bytes: 64,
         };
         let per_million = |wanted: bool, ppm: u32| if wanted { ppm } else { 0 };
         let options = SimOptions {
@@ -79,7 +79,7 @@ impl Shape {
             blocks_per_plane: 32,
             pages_per_block: 8,
             page_bytes: 512,
-            oob_bytes: 16,
+            oob_bytes: 64,
         };
         let exported = 750;
         let options = SimOptions { keep_stale: true, ..SimOptions::default() };

@@ -5,10 +5,11 @@ mod toy;
 
 use check::{conformance_of, sweep_of, Cuttable, Failure, SweepOptions};
 use ftl::schemes::dftl::Dftl;
+use ftl::schemes::leaftl::Leaftl;
 use ftl::schemes::page::PageMap;
 use ftl::schemes::tpftl::Tpftl;
-use ftl::Scheme;
-use nand::CrashNand;
+use ftl::{Config, Flash, Info, Memory, OpenError, Scheme};
+use nand::{CrashNand, Done, Fault, Lpn, Nand, Oob, Ppn};
 use sabotage::Sabotage;
 use toy::Toy;
 
@@ -39,6 +40,8 @@ const READS: &str = "LPN";
 const ABSENT: &str = "panic: read of page";
 /// The mapping leads to a page of something else: the scheme's own assertion.
 const OTHER: &str = "panic: the mapping led";
+/// The OOB of a mispredicted page does not tell where the page is.
+const TELLS: &str = "panic: LPN";
 /// The same, found at recovery.
 const TWICE: &str = "panic: two logical pages";
 
@@ -120,4 +123,106 @@ fn the_sound_toy_conforms() {
 fn an_operation_that_is_not_counted() {
     let failure = conformance_of::<Toy<{ toy::UNCOUNTED }>>("toy", 1).unwrap_err();
     assert!(failure.what.starts_with("the door counted"), "{failure}");
+}
+
+/// LeaFTL, which acknowledges writes from a volatile buffer, with one promise broken.
+#[derive(Clone)]
+struct Buffering<const BUG: u8>(Leaftl);
+
+/// A flush leaves the buffer as it is, in the run that is cut (so that it is the oracle's to notice).
+const UNWRITTEN: u8 = 1;
+/// It does not say that it buffers writes.
+const UNDECLARED: u8 = 2;
+/// It forgets what is in the buffer when asked for its mapping.
+const UNSEEN: u8 = 3;
+
+impl<const BUG: u8> Scheme for Buffering<BUG> {
+    const INFO: Info = Info { name: "buffering", ..Leaftl::INFO };
+    const BUFFERS_WRITES: bool = BUG != UNDECLARED;
+
+    fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
+        Leaftl::open(flash, config).map(Buffering)
+    }
+
+    fn read<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Option<Oob>, Done), Fault> {
+        self.0.read(flash, lpn, rest, at)
+    }
+
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
+        self.0.write(flash, lpn, rest, at)
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        first: Lpn,
+        pages: u32,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        self.0.trim(flash, first, pages, at)
+    }
+
+    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
+        if BUG == UNWRITTEN && std::any::type_name::<N>() == std::any::type_name::<CrashNand>() {
+            let settled = flash.settle();
+            return Ok(flash.join(settled, at));
+        }
+        self.0.flush(flash, at)
+    }
+
+    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.0.idle(flash)
+    }
+
+    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+        self.0.power_off(flash)
+    }
+
+    fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
+        self.0.mapping(flash, each);
+    }
+
+    fn buffered(&self, each: &mut dyn FnMut(Lpn, u64)) {
+        if BUG != UNSEEN {
+            self.0.buffered(each);
+        }
+    }
+
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+        self.0.check(flash)
+    }
+
+    fn memory(&self) -> Memory {
+        self.0.memory()
+    }
+}
+
+#[test]
+fn a_flush_that_leaves_the_write_buffer() {
+    caught::<Buffering<UNWRITTEN>, CrashNand>(&[OLD, GONE, UNDONE]);
+    caught::<Leaftl, Sabotage<{ sabotage::SETTLED_AT_ONCE }>>(&[UNDONE, OLD, GONE, ABSENT, OTHER, TWICE]);
+}
+
+#[test]
+fn a_write_buffer_that_nobody_was_told_of() {
+    caught::<Buffering<UNDECLARED>, CrashNand>(&[OLD, GONE]);
+    let failure = conformance_of::<Buffering<UNSEEN>>("buffering", 1).unwrap_err();
+    assert!(failure.what.contains("is mapped to"), "{failure}");
+}
+
+#[test]
+fn learned_segments_do_not_hide_a_broken_array() {
+    caught::<Leaftl, Sabotage<{ sabotage::ERASE_AT_ONCE }>>(&[
+        OLD, GONE, UNDONE, ABSENT, OTHER, TWICE, TELLS,
+    ]);
+    caught::<Leaftl, Sabotage<{ sabotage::MAPPING_FIRST }>>(&[
+        OLD, GONE, UNDONE, ABSENT, OTHER, TWICE, TELLS,
+    ]);
+    caught::<Leaftl, Sabotage<{ sabotage::SPARE_LOST }>>(&[TELLS]);
 }

@@ -120,6 +120,18 @@ pub fn write<N: Nand>(
     journal: &mut Journal,
     at: Done,
 ) -> Result<Done, Fault> {
+    write_directory(flash, table.pages(), |vtpn| table::entry(table.page(Vtpn(vtpn))), journal, at)
+}
+
+/// As [`write`], for a directory of `words` words.
+pub(crate) fn write_directory<N: Nand>(
+    flash: &mut Flash<N>,
+    words: u32,
+    word: impl Fn(u32) -> u32,
+    journal: &mut Journal,
+    at: Done,
+) -> Result<Done, Fault> {
+    let words = words as usize;
     let obsolete = std::mem::take(&mut journal.superblocks);
     let obsolete_pages = std::mem::take(&mut journal.pages);
     journal.pending.clear();
@@ -140,10 +152,10 @@ pub fn write<N: Nand>(
     let version = flash.version();
     let epoch = flash.space.epoch();
     let per_page = entries_per_page(journal.buffer.len());
-    let pages = (table.pages() as usize).div_ceil(per_page).max(1);
+    let pages = words.div_ceil(per_page).max(1);
     for page in 0..pages {
         let first = page * per_page;
-        let count = per_page.min(table.pages() as usize - first);
+        let count = per_page.min(words - first);
         header(&mut journal.buffer, MAGIC_CHECKPOINT, count as u32, page as u32, pages as u32, version);
         put32(&mut journal.buffer, HEADER, epoch);
         for (i, frontier) in frontiers.iter().enumerate() {
@@ -153,8 +165,7 @@ pub fn write<N: Nand>(
             put32(&mut journal.buffer, HEADER + 8 + i * FRONTIER, next);
         }
         for i in 0..count {
-            let entry = table::entry(table.page(Vtpn((first + i) as u32)));
-            put32(&mut journal.buffer, FIXED + i * 4, entry);
+            put32(&mut journal.buffer, FIXED + i * 4, word((first + i) as u32));
         }
         journal.program(flash, FIXED + count * 4, at)?;
     }

@@ -1,5 +1,9 @@
 //! The one door to the NAND. Every flash operation of every scheme passes here, with its cause, and is counted here.
 
+mod buffered;
+
+pub use buffered::Guessed;
+
 use crate::counters::{Cause, Counters};
 use crate::space::{Space, Stream};
 use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Sink, Source};
@@ -195,9 +199,19 @@ impl<N: Nand> Flash<N> {
     /// Reads a valid page to move it. A page that cannot be read is known by its OOB (more strongly coded than data, so
     /// readable by a second attempt): it moves as lost.
     pub(crate) fn read_to_move(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Oob, Done), Fault> {
+        self.read_to_move_into(ppn, Sink::Controller, cause, after)
+    }
+
+    fn read_to_move_into(
+        &mut self,
+        ppn: Ppn,
+        to: Sink,
+        cause: Cause,
+        after: Done,
+    ) -> Result<(Oob, Done), Fault> {
         let kind = self.space.kind(self.nand.geometry().superblock_of(ppn));
         let class = self.count_read(kind, cause);
-        let failed = match self.nand.read(ppn, class, Sink::Controller, after) {
+        let failed = match self.nand.read(ppn, class, to, after) {
             Ok(read) => return Ok(read),
             Err(Fault::Uncorrectable { done, .. }) => done,
             Err(fault) => return Err(fault),
@@ -265,27 +279,47 @@ impl<N: Nand> Flash<N> {
         cause: Cause,
         after: Done,
     ) -> Result<(Ppn, Done), Fault> {
-        let class = if cause.host_waits() { Class::HostWrite } else { Class::CollectionProgram };
         let mut after = after;
         loop {
-            let (ppn, epoch) = self.space.allocate(&self.nand, stream, kind);
-            if cause == Cause::Host && self.space.is_in_first_row(stream, ppn) {
-                after = self.behind_the_gate(stream, epoch, after);
+            match self.attempt(stream, kind, id, content, from, cause, after)? {
+                Ok(programmed) => return Ok(programmed),
+                Err(failed) => after = failed,
             }
-            let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
-            self.counters.programs[cause as usize][kind as usize] += 1;
-            match self.nand.program(ppn, oob, class, from, after) {
-                Ok(done) => {
-                    self.space.validate(ppn);
-                    return Ok((ppn, done));
-                }
-                Err(Fault::ProgramFailed { done, .. }) => {
-                    self.counters.programs_failed += 1;
-                    self.space.suspect(ppn);
-                    after = done;
-                }
-                Err(fault) => return Err(fault),
+        }
+    }
+
+    /// Programs the next page of `stream` once; the inner error is the completion of a program that failed.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn attempt(
+        &mut self,
+        stream: Stream,
+        kind: PageKind,
+        id: u32,
+        content: Content,
+        from: Source<'_>,
+        cause: Cause,
+        after: Done,
+    ) -> Result<Result<(Ppn, Done), Done>, Fault> {
+        let class = if cause.host_waits() { Class::HostWrite } else { Class::CollectionProgram };
+        let mut after = after;
+        let (ppn, epoch) = self.space.allocate(&self.nand, stream, kind);
+        if cause == Cause::Host && self.space.is_in_first_row(stream, ppn) {
+            after = self.behind_the_gate(stream, epoch, after);
+        }
+        let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
+        self.counters.programs[cause as usize][kind as usize] += 1;
+        match self.nand.program(ppn, oob, class, from, after) {
+            Ok(done) => {
+                self.space.validate(ppn);
+                Ok(Ok((ppn, done)))
             }
+            Err(Fault::ProgramFailed { done, .. }) => {
+                self.counters.programs_failed += 1;
+                self.space.suspect(ppn);
+                Ok(Err(done))
+            }
+            Err(fault) => Err(fault),
         }
     }
 

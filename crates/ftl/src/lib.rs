@@ -13,6 +13,7 @@ pub mod gc;
 pub mod groups;
 pub mod model;
 pub mod page_level;
+pub mod records;
 pub mod recover;
 mod scheme;
 pub mod schemes;

@@ -289,7 +289,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         config.check_parameters(&M::INFO)?;
         let geometry = flash.nand().geometry().clone();
         let mut table = Table::new(config.exported_pages, geometry.page_bytes);
-        let spare_superblocks = check_room::<N, M>(flash, &table, config)?;
+        let spare_superblocks = check_room(flash, table.pages(), M::SUPERBLOCKS, config)?;
         let mut mapping = M::new(&table, &geometry, config)?;
         let mut journal = Journal::new(geometry.page_bytes);
         recover::recover(flash, &mut table, &mut journal, &mut mapping)?;
@@ -467,10 +467,12 @@ const BESIDE_THE_RESERVE: u32 = 6;
 /// for its mapping updates.
 const FOR_A_GATHERING: u32 = 3;
 
-/// Refuses a configuration in which collection could run out of room. Returns the superblocks that are left over.
-fn check_room<N: Nand, M: Mapping>(
+/// Refuses a configuration in which collection could run out of room beside a mapping table of up to `table_pages`
+/// translation pages and `superblocks` more. Returns the superblocks that are left over.
+pub(crate) fn check_room<N: Nand>(
     flash: &Flash<N>,
-    table: &Table,
+    table_pages: u32,
+    superblocks: u32,
     config: &Config,
 ) -> Result<u32, ConfigError> {
     if config.foreground_superblocks < 3 || config.background_superblocks < config.foreground_superblocks {
@@ -482,18 +484,18 @@ fn check_room<N: Nand, M: Mapping>(
     }
     let geometry = flash.nand().geometry();
     let superblock = u64::from(geometry.superblock_pages());
-    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE + M::SUPERBLOCKS) * superblock;
-    let needed = u64::from(config.exported_pages) + u64::from(table.pages()) + reserve;
+    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE + superblocks) * superblock;
+    let needed = u64::from(config.exported_pages) + u64::from(table_pages) + reserve;
     let usable = flash.space.usable_pages();
     if config.exported_pages == 0 || needed > usable {
         return Err(ConfigError(format!(
             "over-provisioning: {} pages are exported, {} hold the mapping table and {} are needed for collection, of \
              {} usable; export from 1 to about {} pages",
             config.exported_pages,
-            table.pages(),
+            table_pages,
             reserve,
             usable,
-            (usable - reserve.min(usable)).saturating_sub(u64::from(table.pages()))
+            (usable - reserve.min(usable)).saturating_sub(u64::from(table_pages))
         )));
     }
     Ok(((usable - needed) / superblock) as u32)

@@ -25,39 +25,68 @@ use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn, Vtpn};
 
 /// A data page that the search found.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
-    lpn: u32,
-    version: u64,
+pub(crate) struct Candidate {
+    pub(crate) lpn: u32,
+    pub(crate) version: u64,
     epoch: u32,
-    ppn: u32,
+    pub(crate) ppn: u32,
 }
 
 /// A translation page on flash, and the entries `(slot, entry)` in which it is behind.
 type Behind = (Vtpn, Vec<(u32, u32)>);
 
 #[derive(Default)]
-struct Checkpoint {
+pub(crate) struct Checkpoint {
     version: u64,
-    epoch: u32,
+    pub(crate) epoch: u32,
     frontiers: Vec<(u32, Ppn)>,
-    directory: Vec<u32>,
+    pub(crate) directory: Vec<u32>,
     /// Metadata superblocks opened since its moment: they hold it and the journal after it.
     superblocks: Vec<u32>,
 }
 
-struct Recovery<'a, N> {
-    flash: &'a mut Flash<N>,
+pub(crate) struct Recovery<'a, N> {
+    pub(crate) flash: &'a mut Flash<N>,
     /// Superblocks in use.
     found: Vec<Found>,
-    checkpoint: Checkpoint,
-    trims: Vec<Trim>,
-    candidates: Vec<Candidate>,
-    /// Newest translation page found by the search: version, epoch, PPN, by VTPN.
-    translation: Vec<Option<(u64, u32, Ppn)>>,
+    pub(crate) checkpoint: Checkpoint,
+    /// Trims after the checkpoint.
+    pub(crate) trims: Vec<Trim>,
+    /// The newest page of each LPN that was programmed after the checkpoint, ascending by LPN.
+    pub(crate) candidates: Vec<Candidate>,
+    /// Newest translation page found by the search: version, epoch, PPN, by id (VTPN).
+    pub(crate) translation: Vec<Option<(u64, u32, Ppn)>>,
     metadata_pages: Vec<Ppn>,
     version: u64,
     metadata_version: u64,
-    at: Done,
+    pub(crate) at: Done,
+}
+
+/// Finds what the array holds, up to the step "adopt": for `exported_pages` LPNs, and translation pages whose ids are
+/// below `translation_ids`.
+pub(crate) fn gather<'a, N: Nand>(
+    flash: &'a mut Flash<N>,
+    journal: &mut Journal,
+    exported_pages: u32,
+    translation_ids: u32,
+) -> Result<Recovery<'a, N>, Fault> {
+    let mut recovery = Recovery {
+        flash,
+        found: Vec::new(),
+        checkpoint: Checkpoint::default(),
+        trims: Vec::new(),
+        candidates: Vec::new(),
+        translation: vec![None; translation_ids as usize],
+        metadata_pages: Vec::new(),
+        version: 0,
+        metadata_version: 0,
+        at: Done::READY,
+    };
+    recovery.classify()?;
+    recovery.read_checkpoint()?;
+    recovery.search(exported_pages, translation_ids)?;
+    recovery.adopt(journal);
+    Ok(recovery)
 }
 
 /// Rebuilds directory, space, journal and mapping from what the array holds.
@@ -67,22 +96,7 @@ pub fn recover<N: Nand, M: Mapping>(
     journal: &mut Journal,
     mapping: &mut M,
 ) -> Result<Done, Fault> {
-    let mut recovery = Recovery {
-        flash,
-        found: Vec::new(),
-        checkpoint: Checkpoint::default(),
-        trims: Vec::new(),
-        candidates: Vec::new(),
-        translation: vec![None; table.pages() as usize],
-        metadata_pages: Vec::new(),
-        version: 0,
-        metadata_version: 0,
-        at: Done::READY,
-    };
-    recovery.classify()?;
-    recovery.read_checkpoint()?;
-    recovery.search(table)?;
-    recovery.adopt(journal);
+    let mut recovery = gather(flash, journal, table.exported_pages(), table.pages())?;
     let behind = recovery.restore(table, mapping)?;
     recovery.update(table, behind)?;
     recovery.erase_obsolete(journal)?;
@@ -230,7 +244,8 @@ impl<N: Nand> Recovery<'_, N> {
         self.checkpoint = Checkpoint { version, epoch, frontiers, directory, superblocks: Vec::new() };
     }
 
-    fn page(&mut self, ppn: Ppn) -> Result<Option<Oob>, Fault> {
+    /// The OOB of a page; `None` when it is erased or torn.
+    pub(crate) fn page(&mut self, ppn: Ppn) -> Result<Option<Oob>, Fault> {
         let (block, page) = self.flash.nand().geometry().block_of(ppn);
         if page >= self.flash.nand().written(block) {
             return Ok(None);
@@ -243,7 +258,7 @@ impl<N: Nand> Recovery<'_, N> {
 
     /// Looks at every page programmed after the checkpoint: those of superblocks opened since, and the rest of those
     /// that were open then.
-    fn search(&mut self, table: &Table) -> Result<(), Fault> {
+    fn search(&mut self, exported_pages: u32, translation_ids: u32) -> Result<(), Fault> {
         for found in self.found.clone() {
             if found.kind == PageKind::Metadata {
                 continue;
@@ -261,7 +276,7 @@ impl<N: Nand> Recovery<'_, N> {
             for ppn in (from.0..end.0).map(Ppn) {
                 let Some(oob) = self.page(ppn)?.filter(|oob| oob.epoch >= least) else { continue };
                 match oob.kind {
-                    PageKind::Data if oob.id < table.exported_pages() => {
+                    PageKind::Data if oob.id < exported_pages => {
                         self.version = self.version.max(oob.version);
                         self.candidates.push(Candidate {
                             lpn: oob.id,
@@ -270,7 +285,7 @@ impl<N: Nand> Recovery<'_, N> {
                             ppn: ppn.0,
                         });
                     }
-                    PageKind::Translation if oob.id < table.pages() => {
+                    PageKind::Translation if oob.id < translation_ids => {
                         self.metadata_version = self.metadata_version.max(oob.version);
                         let newest = &mut self.translation[oob.id as usize];
                         if newest
@@ -398,7 +413,7 @@ impl<N: Nand> Recovery<'_, N> {
     }
 
     /// Erases metadata that a newer checkpoint made obsolete, or that belongs to one never finished.
-    fn erase_obsolete(&mut self, journal: &Journal) -> Result<(), Fault> {
+    pub(crate) fn erase_obsolete(&mut self, journal: &Journal) -> Result<(), Fault> {
         for found in self.found.clone() {
             let obsolete =
                 found.kind == PageKind::Metadata && !journal.superblocks.contains(&found.superblock);

@@ -142,6 +142,10 @@ pub trait Scheme: Sized {
     /// Name, paper, parameters.
     const INFO: Info;
 
+    /// Whether writes are acknowledged from a buffer that a power cut empties: then a write survives a cut, as a trim
+    /// does, once a later flush has completed.
+    const BUFFERS_WRITES: bool = false;
+
     /// Takes over an array: a fresh one, one left by [`Scheme::power_off`], or one whose power was cut. Rebuilds the
     /// mapping from checkpoint, translation pages and OOB, with every flash operation charged to recovery.
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError>;
@@ -156,7 +160,7 @@ pub trait Scheme: Sized {
     ) -> Result<(Option<Oob>, Done), Fault>;
 
     /// Writes a page. The content is newer than all before: its version is [`Flash::version`] after the call. When the
-    /// completion is reached, the page survives a power cut.
+    /// completion is reached, the page survives a power cut (but see [`Scheme::BUFFERS_WRITES`]).
     fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault>;
 
     /// Forgets `pages` pages from `first` on. Survives a power cut once a later flush has completed.
@@ -181,6 +185,10 @@ pub trait Scheme: Sized {
     /// Calls `each` for every mapped page, in ascending order, with the mapping read from wherever it lies, free of
     /// charge: for invariants and the checker alone.
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn));
+
+    /// Calls `each` with LPN and version for every page whose newest content is in the write buffer alone: for invariants
+    /// and the checker. [`Scheme::mapping`] gives the older content on flash, if there is any.
+    fn buffered(&self, _each: &mut dyn FnMut(Lpn, u64)) {}
 
     /// Checks the scheme's own structures against each other and the array; one sentence per breach.
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String>;

@@ -206,6 +206,28 @@ impl Space {
         self.frontiers[stream.0].end - self.frontiers[stream.0].cursor
     }
 
+    /// The pages of one superblock that a stream will write next, in order: of its own one, or, when that is full, of the
+    /// one that it will open. A program that fails changes what follows.
+    pub(crate) fn upcoming<'a, N: Nand>(
+        &'a self,
+        nand: &'a N,
+        stream: Stream,
+    ) -> impl Iterator<Item = Ppn> + 'a {
+        let frontier = self.frontiers[stream.0];
+        let (from, end) = if frontier.cursor < frontier.end {
+            (frontier.cursor, frontier.end)
+        } else {
+            self.free.front().map_or((0, 0), |&(next, _)| {
+                let (first, end) = self.pages_of(next);
+                (first.0, end.0)
+            })
+        };
+        (from..end).map(Ppn).filter(move |&ppn| {
+            let (block, page) = self.geometry.block_of(ppn);
+            !nand.is_bad(block) && !self.suspect[block.0 as usize] && nand.written(block) <= page
+        })
+    }
+
     /// The first and one past the last page of a superblock.
     pub fn pages_of(&self, superblock: u32) -> (Ppn, Ppn) {
         let pages = self.geometry.superblock_pages();

@@ -22,7 +22,8 @@ const HOLD_BACK: u64 = 8;
 /// What was done to the array.
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// A page was programmed; its content begins at this byte of [`CrashNand::contents`].
+    /// A page was programmed; its content (of a data page: its spare bytes) begins at this byte of
+    /// [`CrashNand::contents`].
     Program { ppn: Ppn, oob: Oob, content: u32, bytes: u32 },
     /// A block was erased.
     Erase { block: Pbn },
@@ -305,6 +306,8 @@ impl Nand for CrashNand {
             // A failed page has no content; its entry has none either.
             self.array.inspect(ppn, &mut self.scratch);
             self.contents.extend_from_slice(&self.scratch);
+        } else if result.is_ok() {
+            self.contents.extend_from_slice(self.array.inspect_spare(ppn));
         }
         let bytes = self.contents.len() as u32 - content;
         self.programmed[oob.kind as usize] += 1;
@@ -349,6 +352,31 @@ impl Nand for CrashNand {
 
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
         self.array.inspect(ppn, content)
+    }
+
+    /// The image of a cut has the spare bytes, and an empty buffer.
+    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
+        self.array.reserve(slots, spare) && self.initial.reserve(slots, spare)
+    }
+
+    fn hold(&mut self, slot: u32, oob: Oob) {
+        self.array.hold(slot, oob);
+    }
+
+    fn held(&mut self, slot: u32) -> Oob {
+        self.array.held(slot)
+    }
+
+    fn attach(&mut self, spare: &[u8]) {
+        self.array.attach(spare);
+    }
+
+    fn spare(&self) -> &[u8] {
+        self.array.spare()
+    }
+
+    fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
+        self.array.inspect_spare(ppn)
     }
 }
 
@@ -433,6 +461,9 @@ impl<'a> Log<'a> {
         match what {
             What::Program { ppn, oob, content, bytes } => {
                 let bytes = &self.nand.contents[content as usize..][..bytes as usize];
+                if oob.kind == PageKind::Data && !bytes.is_empty() {
+                    image.attach(bytes);
+                }
                 let from = match oob.kind {
                     _ if oob.lost => Source::Nothing,
                     PageKind::Data => Source::Host,

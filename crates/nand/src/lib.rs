@@ -61,6 +61,8 @@ pub struct Oob {
 impl Oob {
     /// Versions are 39 bits wide: 2 PiB of 4 KiB writes.
     pub const MAX_VERSION: u64 = (1 << 39) - 1;
+    /// Bytes of the record on flash; what is left of a page's OOB can hold spare bytes ([`Nand::reserve`]).
+    pub const BYTES: u32 = 14;
 }
 
 /// Where the bytes of a program come from. The FTL names them and never sees user bytes.
@@ -70,6 +72,8 @@ pub enum Source<'a> {
     Host,
     /// The page just read from this PPN (a copy): user data, or metadata that moves with it.
     Page(Ppn),
+    /// The page of user data in this slot of the data buffer, which keeps it.
+    Buffer(u32),
     /// The metadata page at this PPN, just read or programmed last, with little-endian 32-bit words replaced: `(word index, value)`.
     Patch(Ppn, &'a [(u32, u32)]),
     /// Metadata made by the FTL; at most a page, the rest is zero.
@@ -96,6 +100,8 @@ pub enum Sink {
     Host,
     /// The controller's page buffer, from where a program may take it ([`Source::Page`]).
     Controller,
+    /// This slot of the data buffer: user data alone.
+    Buffer(u32),
 }
 
 /// Which queue an operation stands in, and whom it may overtake.
@@ -216,6 +222,42 @@ pub trait Nand {
     /// What a page holds, free of charge and of time, with its content copied to `content` if it is metadata; `None` if
     /// it is not programmed or not readable. For invariants and the checker alone, never for a decision.
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob>;
+
+    /// Asks for a data buffer of `slots` pages in the controller's memory, and for `spare` bytes in the OOB of every data
+    /// page beside the record ([`Oob::BYTES`]). Called before anything else. The buffer is empty then: a power cut loses
+    /// it. The spare bytes of pages programmed before are there if the same number was reserved then.
+    ///
+    /// `false`: this array has none, or its OOB is too small. Then none of the methods below may be called; without a
+    /// call of this one neither.
+    fn reserve(&mut self, _slots: u32, _spare: u32) -> bool {
+        false
+    }
+
+    /// Takes the host's page under way into slot `slot`; `oob` is what it will be programmed with (its epoch means
+    /// nothing here). It stays there until another takes its place.
+    fn hold(&mut self, _slot: u32, _oob: Oob) {
+        panic!("hold: this array has no data buffer");
+    }
+
+    /// Delivers the page in slot `slot` to the host, and says what it is.
+    fn held(&mut self, _slot: u32) -> Oob {
+        panic!("held: this array has no data buffer");
+    }
+
+    /// The spare bytes of the next data page to be programmed, as many as were reserved. Without this call they are 0.
+    fn attach(&mut self, _spare: &[u8]) {
+        panic!("attach: this array has no spare bytes");
+    }
+
+    /// The spare bytes of the data page that was read or scanned last, as they were programmed with it.
+    fn spare(&self) -> &[u8] {
+        panic!("spare: this array has no spare bytes");
+    }
+
+    /// The spare bytes of a programmed data page, free of charge and of time: as [`Nand::inspect`].
+    fn inspect_spare(&self, _ppn: Ppn) -> &[u8] {
+        panic!("inspect_spare: this array has no spare bytes");
+    }
 
     /// Tells the memory hierarchy of the machine this runs on what will be needed soon. Purely a matter of speed.
     #[inline]

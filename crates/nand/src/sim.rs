@@ -8,6 +8,7 @@ mod contents;
 mod faults;
 mod layout;
 mod record;
+mod staging;
 #[cfg(test)]
 mod tests;
 
@@ -215,7 +216,7 @@ impl<T: Timing> Nand for SimNand<T> {
         let done = self.operate(OpKind::Read, class, place, after);
         match found {
             Some(oob) => {
-                self.array.buffer(ppn, to);
+                self.array.buffer(ppn, oob, to);
                 Ok((oob, done))
             }
             None => Err(Fault::Uncorrectable { ppn, done }),
@@ -234,6 +235,7 @@ impl<T: Timing> Nand for SimNand<T> {
 
     fn scan(&mut self, ppn: Ppn, after: Done) -> Result<(Option<Oob>, Done), Fault> {
         let oob = self.array.oob(ppn);
+        self.array.staging.last = ppn.0;
         self.counts.reads[Class::CollectionRead as usize] += 1;
         let place = self.array.layout.place(ppn);
         let done = self.operate(OpKind::Read, Class::CollectionRead, place, after);
@@ -292,6 +294,31 @@ impl<T: Timing> Nand for SimNand<T> {
     #[inline]
     fn compute(&mut self, ns: u64, after: Done) -> Done {
         self.timing.compute(ns, after)
+    }
+
+    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
+        self.array.reserve(slots, spare)
+    }
+
+    fn hold(&mut self, slot: u32, oob: Oob) {
+        assert!(oob.kind == crate::PageKind::Data, "hold: {oob:?} is not user data");
+        self.array.staging.hold(slot, oob);
+    }
+
+    fn held(&mut self, slot: u32) -> Oob {
+        self.array.held(slot)
+    }
+
+    fn attach(&mut self, spare: &[u8]) {
+        self.array.staging.attach(spare);
+    }
+
+    fn spare(&self) -> &[u8] {
+        self.array.staging.of(Ppn(self.array.staging.last))
+    }
+
+    fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
+        self.array.staging.of(ppn)
     }
 
     #[inline]

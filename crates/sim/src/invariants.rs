@@ -91,6 +91,20 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
     let (mut mapped, mut watched) = (0_u64, 0_u64);
     let (mut shared, mut foreign) = (None, None);
     let mut stale: Option<Mismatch> = None;
+    // What the write buffer holds goes before what flash holds.
+    let mut buffered = std::collections::BTreeMap::new();
+    world.device.scheme().buffered(&mut |lpn, version| {
+        buffered.insert(lpn, version);
+    });
+    for (&lpn, &version) in &buffered {
+        let oob = nand::Oob { kind: nand::PageKind::Data, id: lpn.0, version, epoch: 0, lost: false };
+        match world.reference.inspect(lpn, Some(oob)) {
+            Ok(live) => watched += u64::from(live),
+            Err(mismatch) => {
+                stale.get_or_insert(mismatch);
+            }
+        }
+    }
     world.device.scheme().mapping(&world.flash, &mut |lpn, ppn| {
         mapped += 1;
         digest.add(u64::from(lpn.0) << 32 | u64::from(ppn.0));
@@ -105,6 +119,9 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
             _ => {
                 foreign.get_or_insert((lpn, ppn, oob));
             }
+        }
+        if buffered.contains_key(&lpn) {
+            return;
         }
         // A page known to be lost fails its reads; it is not stale.
         let found = oob.map(|oob| nand::Oob { lost: false, ..oob });

@@ -15,6 +15,8 @@ pub const MAPPING_FIRST: u8 = 4;
 pub const SETTLED_AT_ONCE: u8 = 5;
 /// Host writes are acknowledged before they are programmed.
 pub const WRITE_AT_ONCE: u8 = 6;
+/// Spare bytes are programmed as zeros.
+pub const SPARE_LOST: u8 = 7;
 
 /// The first bytes of a page of trim records.
 const JOURNAL: [u8; 4] = *b"FTTJ";
@@ -96,6 +98,33 @@ impl<const HOW: u8> Nand for Sabotage<HOW> {
 
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
         self.0.inspect(ppn, content)
+    }
+
+    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
+        self.0.reserve(slots, spare)
+    }
+
+    fn hold(&mut self, slot: u32, oob: Oob) {
+        self.0.hold(slot, oob);
+    }
+
+    fn held(&mut self, slot: u32) -> Oob {
+        self.0.held(slot)
+    }
+
+    fn attach(&mut self, spare: &[u8]) {
+        if HOW == SPARE_LOST {
+            return;
+        }
+        self.0.attach(spare);
+    }
+
+    fn spare(&self) -> &[u8] {
+        self.0.spare()
+    }
+
+    fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
+        self.0.inspect_spare(ppn)
     }
 }
 

@@ -1,6 +1,7 @@
 //! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to `schemes!`.
 
 pub mod dftl;
+pub mod leaftl;
 pub mod learnedftl;
 pub mod page;
 pub mod tpftl;
@@ -30,4 +31,11 @@ macro_rules! schemes {
     };
 }
 
-schemes![page::PageMap, dftl::Dftl, tpftl::Tpftl, learnedftl::LearnedFtl, learnedftl::LearnedFtlIdeal];
+schemes![
+    page::PageMap,
+    dftl::Dftl,
+    tpftl::Tpftl,
+    learnedftl::LearnedFtl,
+    learnedftl::LearnedFtlIdeal,
+    leaftl::Leaftl,
+];

@@ -221,3 +221,18 @@ fn images_are_made_fast() {
     let rate = log.points() as f64 / start.elapsed().as_secs_f64();
     assert!(rate > 5_000.0, "{rate:.0} images a second");
 }
+
+#[test]
+fn an_image_has_the_spare_bytes_and_an_empty_buffer() {
+    let mut nand = CrashNand::new(array(SimOptions::default()), 3);
+    assert!(nand.reserve(1, 2));
+    nand.hold(0, data(5, 1, 0));
+    let ppn = Ppn(0);
+    nand.attach(&[7, 9]);
+    let done = nand.program(ppn, data(5, 1, 1), Class::HostWrite, Source::Buffer(0), Done::READY).unwrap();
+    let log = nand.log();
+    let mut image = array(SimOptions::default());
+    log.cutter().cut(nand.time(done), 1, &mut image);
+    assert_eq!(image.inspect_spare(ppn), [7, 9]);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| image.held(0))).is_err());
+}

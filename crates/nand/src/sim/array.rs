@@ -6,6 +6,7 @@ use super::contents::Contents;
 use super::faults::{factory_bad_blocks, Faults};
 use super::layout::{Layout, Place};
 use super::record::Record;
+use super::staging::Staging;
 use super::{SimOptions, WearSpread};
 use prefetch_index::prefetch_index;
 
@@ -46,6 +47,8 @@ pub(super) struct Array {
     keep_stale: bool,
     /// The page in the controller's buffer, or `NO_PAGE`.
     buffered: Ppn,
+    /// Data buffer and spare bytes.
+    pub staging: Staging,
 }
 
 impl Clone for Array {
@@ -59,6 +62,7 @@ impl Clone for Array {
             faults: self.faults.clone(),
             keep_stale: self.keep_stale,
             buffered: self.buffered,
+            staging: self.staging.clone(),
         }
     }
 
@@ -71,6 +75,7 @@ impl Clone for Array {
         self.faults.clone_from(&from.faults);
         self.keep_stale = from.keep_stale;
         self.buffered = from.buffered;
+        self.staging.clone_from(&from.staging);
     }
 }
 
@@ -94,6 +99,7 @@ impl Array {
             faults: Faults::new(options),
             keep_stale: options.keep_stale,
             buffered: NO_PAGE,
+            staging: Staging::default(),
         };
         for block in factory_bad_blocks(options.seed, geometry.blocks(), factory_bad_ppm) {
             array.retire(block);
@@ -136,10 +142,36 @@ impl Array {
         }
     }
 
-    /// After a good read: what the controller's page buffer holds.
+    /// After a good read: what the controller's buffers hold.
     #[inline(always)]
-    pub fn buffer(&mut self, ppn: Ppn, to: Sink) {
+    pub fn buffer(&mut self, ppn: Ppn, oob: Oob, to: Sink) {
         self.buffered = if to == Sink::Controller { ppn } else { NO_PAGE };
+        self.staging.last = ppn.0;
+        if let Sink::Buffer(slot) = to {
+            assert!(
+                oob.kind == PageKind::Data,
+                "read of {} into the data buffer: it holds no data",
+                self.name(ppn)
+            );
+            self.staging.hold(slot, oob);
+        }
+    }
+
+    /// Gives the scheme a data buffer and spare bytes; false when the OOB is too small.
+    pub fn reserve(&mut self, slots: u32, spare: u32) -> bool {
+        let fits = Oob::BYTES + spare <= self.geometry.oob_bytes;
+        if fits {
+            self.staging.reserve(slots as usize, spare as usize, self.geometry.pages() as usize);
+        }
+        fits
+    }
+
+    /// What a slot of the data buffer holds.
+    pub fn held(&self, slot: u32) -> Oob {
+        match self.staging.held(slot) {
+            Some(oob) => oob,
+            None => panic!("held: slot {slot} of the data buffer holds nothing"),
+        }
     }
 
     /// The content of the metadata page in the controller's buffer.
@@ -195,11 +227,14 @@ impl Array {
         }
         if self.faults.any && self.faults.program_fails(ppn, erases) {
             self.mark_torn(ppn);
+            self.staging.drop_attached();
             return (place, false);
         }
         self.records[ppn.0 as usize] = Record::pack(oob);
         if oob.kind != PageKind::Data {
             self.fill(place, from);
+        } else {
+            self.staging.program(ppn);
         }
         (place, true)
     }
@@ -217,6 +252,12 @@ impl Array {
                 if matches!(from, Source::Metadata(bytes) if bytes.len() > self.geometry.page_bytes as usize)
                 {
                     self.refuse_source(ppn, oob, from, "is longer than a page");
+                }
+            }
+            Source::Buffer(slot) => {
+                let same = |held: Oob| (held.kind, held.id, held.version) == (oob.kind, oob.id, oob.version);
+                if !self.staging.held(slot).is_some_and(same) {
+                    self.refuse_source(ppn, oob, from, "holds another kind, id or version, or nothing");
                 }
             }
             Source::Page(source) => {
@@ -272,7 +313,7 @@ impl Array {
             Source::Metadata(bytes) => self.contents.put(to.0, to.1, bytes),
             Source::Page(source) => self.carry(source, to, &[]),
             Source::Patch(source, changes) => self.carry(source, to, changes),
-            Source::Host | Source::Nothing => {}
+            Source::Host | Source::Buffer(_) | Source::Nothing => {}
         }
     }
 
@@ -403,6 +444,7 @@ impl Array {
         self.records.len() * size_of::<Record>()
             + self.blocks.len() * size_of::<Block>()
             + self.contents.heap_bytes()
+            + self.staging.heap_bytes()
     }
 
     pub fn wear(&self) -> WearSpread {
@@ -499,6 +541,7 @@ impl Array {
     fn refuse_source(&self, ppn: Ppn, oob: Oob, from: Source<'_>, why: &str) -> ! {
         let source = match from {
             Source::Host => "Source::Host".to_string(),
+            Source::Buffer(slot) => format!("Source::Buffer, slot {slot},"),
             Source::Nothing => "Source::Nothing".to_string(),
             Source::Metadata(bytes) => format!("Source::Metadata of {} bytes", bytes.len()),
             Source::Page(source) => format!("Source::Page, {},", self.name(source)),

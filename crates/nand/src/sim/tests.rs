@@ -4,6 +4,7 @@
 mod faults;
 mod model;
 mod rules;
+mod staging;
 
 use crate::timing::{DieUse, NoClock, Operation, Timing};
 use crate::{

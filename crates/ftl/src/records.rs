@@ -1,0 +1,444 @@
+//! Translation pages of variable content: each holds the packed records of as many consecutive groups as fit.
+//!
+//! For mappings whose size depends on what is mapped. A group is whatever the scheme packs together (some LPNs); its record
+//! is bytes that only the scheme reads. The directory has an entry for each translation page: its first group, where it
+//! lies, how full it is; the page holds the groups up to the next entry's. A page that overflows is split, evenly by
+//! bytes; a page that is written and would fill half a page together with a neighbour is merged with it.
+//!
+//! **What a cut leaves.** The OOB id of a translation page is its first group, and the page says where it ends. Of several
+//! pages that hold a group the one of the greatest version is current. When a page is split, the parts behind the first are
+//! programmed before it: the old page is superseded under its id only when all parts are there, so the newest page of each
+//! id is all that recovery has to find.
+//!
+//! Byte layout: docs/format.md.
+
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::space::Stream;
+use crate::table::{entry, mapped, UNMAPPED};
+use nand::{Done, Fault, Nand, PageKind, Ppn, Source};
+use std::ops::Range;
+
+const MAGIC: u32 = 0x5052_5446; // "FTRP"
+const FORMAT: u16 = 1;
+/// Bytes before the first record of a page.
+const HEADER: usize = 20;
+/// Bytes before a record: group and length.
+const RECORD_HEADER: usize = 6;
+
+/// Where a translation page begins, where it lies, and how full it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    first: u32,
+    ppn: u32,
+    /// Bytes of records, with their headers.
+    used: u16,
+}
+
+/// The directory, and what is needed to write translation pages.
+#[derive(Clone, Debug)]
+pub struct Records {
+    /// Ascending by first group; the first entry begins with group 0.
+    entries: Vec<Entry>,
+    groups: u32,
+    page_bytes: usize,
+    /// The records of the pages that are written together, with their headers.
+    packed: Vec<u8>,
+    /// Of each of these: group, and where it begins in `packed`.
+    bounds: Vec<(u32, u32)>,
+    page: Vec<u8>,
+    parts: Vec<Range<usize>>,
+}
+
+impl Records {
+    /// Bytes that a directory entry takes in memory.
+    pub const ENTRY_BYTES: u64 = 10;
+
+    /// A directory of `groups` groups without a record. `most_packed` is the most that can be written together.
+    pub fn new(groups: u32, page_bytes: u32, most_packed: usize) -> Records {
+        assert!(page_bytes <= 1 << 16, "lengths in a translation page have 16 bits");
+        let mut entries = Vec::with_capacity(groups as usize + 1);
+        entries.push(Entry { first: 0, ppn: UNMAPPED, used: 0 });
+        Records {
+            entries,
+            groups,
+            page_bytes: page_bytes as usize,
+            packed: Vec::with_capacity(most_packed),
+            bounds: Vec::with_capacity(groups as usize),
+            page: Vec::with_capacity(page_bytes as usize),
+            parts: Vec::with_capacity(groups as usize + 1),
+        }
+    }
+
+    /// The longest record that a page of `page_bytes` can hold.
+    pub fn longest_record(page_bytes: u32) -> usize {
+        page_bytes as usize - HEADER - RECORD_HEADER
+    }
+
+    /// Bytes of records that a page holds.
+    fn capacity(&self) -> usize {
+        self.page_bytes - HEADER
+    }
+
+    /// Groups.
+    pub fn groups(&self) -> u32 {
+        self.groups
+    }
+
+    /// Bytes of the directory.
+    pub fn directory_bytes(&self) -> u64 {
+        self.entries.len() as u64 * Records::ENTRY_BYTES
+    }
+
+    /// Entries of the directory, by index.
+    pub fn pages(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The index of the entry that holds a group.
+    #[inline]
+    pub fn page_of(&self, group: u32) -> usize {
+        self.entries.partition_point(|entry| entry.first <= group) - 1
+    }
+
+    /// The groups of an entry.
+    pub fn range(&self, index: usize) -> Range<u32> {
+        let end = self.entries.get(index + 1).map_or(self.groups, |next| next.first);
+        self.entries[index].first..end
+    }
+
+    /// Where the page of an entry lies, if it was ever written.
+    #[inline]
+    pub fn ppn(&self, index: usize) -> Option<Ppn> {
+        mapped(self.entries[index].ppn)
+    }
+
+    /// Reads the page of a group into the controller's buffer ([`Flash::buffer`]; [`record_in`] finds the record there).
+    /// `None`: it was never written, and nothing was read.
+    pub fn load<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        group: u32,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        match self.ppn(self.page_of(group)) {
+            Some(ppn) => flash.read_metadata(ppn, PageKind::Translation, cause, at).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Writes the page of `group` with what is newer: one read (none when it was never written) and one program, more of
+    /// either when it is merged or split. `newer` gives, for any group, the record that goes before the one on flash and
+    /// the completion that it has to wait for. Returns the groups whose records are current now.
+    pub fn store<'a, N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        group: u32,
+        newer: impl Fn(u32) -> Option<(&'a [u8], Done)>,
+        cause: Cause,
+        at: Done,
+    ) -> Result<(Range<u32>, Done), Fault> {
+        self.packed.clear();
+        self.bounds.clear();
+        let index = self.page_of(group);
+        let mut after = self.gather(flash, index, &newer, cause, at)?;
+        let mut taken = index..index + 1;
+        // One neighbour at most.
+        let fits = |used: usize, other: Entry| used + usize::from(other.used) <= self.page_bytes / 2;
+        if self.entries.get(index + 1).is_some_and(|&next| fits(self.packed.len(), next)) {
+            let more = self.gather(flash, index + 1, &newer, cause, at)?;
+            after = flash.join(after, more);
+            taken.end += 1;
+        } else if index > 0 && fits(self.packed.len(), self.entries[index - 1]) {
+            let (bytes, records) = (self.packed.len(), self.bounds.len());
+            let more = self.gather(flash, index - 1, &newer, cause, at)?;
+            after = flash.join(after, more);
+            self.bring_forward(bytes, records);
+            taken.start -= 1;
+        }
+        let range = self.entries[taken.start].first..self.range(taken.end - 1).end;
+        let done = self.program(flash, taken, range.clone(), cause, after)?;
+        Ok((range, done))
+    }
+
+    /// Appends the records of an entry's groups: what is newer, else what its page holds.
+    fn gather<'a, N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        index: usize,
+        newer: &impl Fn(u32) -> Option<(&'a [u8], Done)>,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let range = self.range(index);
+        let mut after = at;
+        if let Some(ppn) = self.ppn(index) {
+            after = flash.read_metadata(ppn, PageKind::Translation, cause, at)?;
+        }
+        let written = self.ppn(index).is_some();
+        let mut old_at = HEADER;
+        for group in range {
+            let mut old: &[u8] = &[];
+            if written {
+                let page = flash.buffer();
+                while let Some((found, record)) = record_at(page, old_at).filter(|r| r.0 <= group) {
+                    old_at += RECORD_HEADER + record.len();
+                    if found == group {
+                        old = record;
+                    }
+                }
+            }
+            let waits = match newer(group) {
+                Some((record, waits)) => {
+                    append(&mut self.packed, &mut self.bounds, group, record);
+                    waits
+                }
+                None => {
+                    append(&mut self.packed, &mut self.bounds, group, old);
+                    continue;
+                }
+            };
+            after = flash.join(after, waits);
+        }
+        Ok(after)
+    }
+
+    /// Brings what was gathered after the first `bytes` bytes and `records` records before these.
+    fn bring_forward(&mut self, bytes: usize, records: usize) {
+        self.packed.rotate_left(bytes);
+        self.bounds.rotate_left(records);
+        let (bytes, moved) = (bytes as u32, self.bounds.len() - records);
+        let brought = self.packed.len() as u32 - bytes;
+        let (ahead, behind) = self.bounds.split_at_mut(moved);
+        ahead.iter_mut().for_each(|bound| bound.1 -= bytes);
+        behind.iter_mut().for_each(|bound| bound.1 += brought);
+    }
+
+    /// Programs what was gathered in place of the pages of the entries `taken`, which hold the groups `range`.
+    fn program<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        taken: Range<usize>,
+        range: Range<u32>,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        self.cut();
+        let old: [u32; 2] = [self.entries[taken.start].ppn, self.entries[taken.end - 1].ppn];
+        let old = &old[..taken.len()];
+        let mut after = at;
+        let mut end = range.end;
+        let (start, parts) = (taken.start, self.parts.len());
+        self.entries.splice(taken, (0..parts).map(|_| Entry { first: range.start, ppn: UNMAPPED, used: 0 }));
+        for part in (0..parts).rev() {
+            let records = self.parts[part].clone();
+            let first = if part == 0 { range.start } else { self.bounds[records.start].0 };
+            let bytes = self.offset(records.start)..self.offset(records.end);
+            let used = bytes.len() as u16;
+            build(&mut self.page, &self.packed[bytes], records.len(), end);
+            let content = Content::version(flash.next_metadata_version());
+            let from = Source::Metadata(&self.page);
+            let kind = PageKind::Translation;
+            let (ppn, done) = flash.program(Stream::TRANSLATION, kind, first, content, from, cause, after)?;
+            self.entries[start + part] = Entry { first, ppn: ppn.0, used };
+            after = flash.join(after, done);
+            end = first;
+        }
+        for &old in old {
+            if let Some(old) = mapped(old) {
+                flash.invalidate(old);
+            }
+        }
+        Ok(after)
+    }
+
+    /// Where record `index` of those gathered begins.
+    fn offset(&self, index: usize) -> usize {
+        self.bounds.get(index).map_or(self.packed.len(), |bound| bound.1 as usize)
+    }
+
+    /// Cuts what was gathered into pages, none too full, about evenly.
+    fn cut(&mut self) {
+        let capacity = self.capacity();
+        let share = self.packed.len() / self.packed.len().div_ceil(capacity).max(1);
+        self.parts.clear();
+        let mut from = 0;
+        for next in 1..=self.bounds.len() {
+            let bytes = self.offset(next) - self.offset(from);
+            let more = if next < self.bounds.len() { self.offset(next + 1) - self.offset(next) } else { 0 };
+            if next == self.bounds.len() || bytes >= share || bytes + more > capacity {
+                self.parts.push(from..next);
+                from = next;
+            }
+        }
+        if self.parts.is_empty() {
+            self.parts.push(0..0);
+        }
+    }
+
+    /// Moves a translation page out of a superblock that is collected.
+    pub(crate) fn relocate<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        from: Ppn,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let (oob, read) = flash.read_to_move(from, Cause::Collection, at)?;
+        let index = self.page_of(oob.id);
+        assert!(
+            oob.kind == PageKind::Translation && self.entries[index].ppn == from.0,
+            "PPN {} is valid as a translation page but the directory does not lead there",
+            from.0
+        );
+        let (stream, kind, content) = (Stream::TRANSLATION, PageKind::Translation, Content::of(oob));
+        let source = Source::Page(from);
+        let (to, done) = flash.program(stream, kind, oob.id, content, source, Cause::Collection, read)?;
+        flash.invalidate(from);
+        self.entries[index].ppn = to.0;
+        Ok(done)
+    }
+
+    // Checkpoint and recovery
+
+    /// The directory as words of a checkpoint: first group and PPN of each page.
+    pub fn words(&self) -> u32 {
+        2 * self.entries.len() as u32
+    }
+
+    /// Word `index` of these.
+    pub fn word(&self, index: u32) -> u32 {
+        let it = self.entries[index as usize / 2];
+        if index % 2 == 0 {
+            it.first
+        } else {
+            entry(mapped(it.ppn))
+        }
+    }
+
+    /// Rebuilds the directory from the newest page of each id, as (version, first group, PPN, content), in any order.
+    /// Returns the PPNs of those that are current.
+    pub(crate) fn rebuild(&mut self, mut found: Vec<(u64, u32, Ppn, Span)>) -> Vec<Ppn> {
+        found.sort_unstable_by_key(|page| page.0);
+        let mut owner = vec![usize::MAX; self.groups as usize];
+        for (index, (_, first, _, span)) in found.iter().enumerate() {
+            owner[*first as usize..span.end.clamp(*first, self.groups) as usize].fill(index);
+        }
+        self.entries.clear();
+        let mut before = None;
+        for (group, index) in (0..).zip(owner) {
+            if before == Some(index) {
+                continue;
+            }
+            before = Some(index);
+            let (ppn, used) = found.get(index).map_or((UNMAPPED, 0), |page| (page.2 .0, page.3.used));
+            self.entries.push(Entry { first: group, ppn, used });
+        }
+        self.entries.iter().filter_map(|entry| mapped(entry.ppn)).collect()
+    }
+
+    /// Reads a page free of charge: for invariants and the checker alone.
+    pub fn inspect<N: Nand>(&self, flash: &Flash<N>, index: usize, content: &mut Vec<u8>) {
+        let found = self.ppn(index).and_then(|ppn| flash.nand().inspect(ppn, content));
+        if found.is_none() {
+            content.clear();
+        }
+    }
+
+    /// Checks the directory against the pages; one sentence for the first breach.
+    pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+        let mut content = Vec::new();
+        for index in 0..self.entries.len() {
+            let (range, used) = (self.range(index), self.entries[index].used);
+            if range.is_empty() {
+                return Err(format!("directory entry {index} holds no group"));
+            }
+            let Some(ppn) = self.ppn(index) else { continue };
+            let oob = flash.nand().inspect(ppn, &mut content);
+            let span = Span::of(&content);
+            if !oob.is_some_and(|oob| oob.kind == PageKind::Translation && oob.id == range.start) {
+                return Err(format!("directory entry {index} leads to PPN {}, which holds {oob:?}", ppn.0));
+            }
+            match span {
+                Some(span) if span.end >= range.end && span.used == used => {}
+                span => {
+                    return Err(format!(
+                        "directory entry {index} holds groups {range:?} in {used} bytes, but its page says {span:?}"
+                    ))
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a page says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// One past the last group that it holds.
+    pub(crate) end: u32,
+    /// Bytes of its records.
+    pub(crate) used: u16,
+}
+
+impl Span {
+    /// Of a page's content; `None` when it is not one of ours, or damaged.
+    pub(crate) fn of(content: &[u8]) -> Option<Span> {
+        let word = |at: usize| content.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let bytes = word(16)? as usize;
+        let checked = content.get(8..HEADER.checked_add(bytes)?)?;
+        let right = word(0)? == MAGIC && word(4)? == crc32fast::hash(checked);
+        let format = u16::from_le_bytes([content[8], content[9]]);
+        (right && format == FORMAT).then_some(Span { end: word(12)?, used: bytes as u16 })
+    }
+}
+
+fn append(packed: &mut Vec<u8>, bounds: &mut Vec<(u32, u32)>, group: u32, record: &[u8]) {
+    if record.is_empty() {
+        return;
+    }
+    bounds.push((group, packed.len() as u32));
+    packed.extend_from_slice(&group.to_le_bytes());
+    packed.extend_from_slice(&(record.len() as u16).to_le_bytes());
+    packed.extend_from_slice(record);
+}
+
+fn build(page: &mut Vec<u8>, records: &[u8], count: usize, end: u32) {
+    page.clear();
+    page.extend_from_slice(&MAGIC.to_le_bytes());
+    page.extend_from_slice(&[0; 4]);
+    page.extend_from_slice(&FORMAT.to_le_bytes());
+    page.extend_from_slice(&(count as u16).to_le_bytes());
+    page.extend_from_slice(&end.to_le_bytes());
+    page.extend_from_slice(&(records.len() as u32).to_le_bytes());
+    page.extend_from_slice(records);
+    let check = crc32fast::hash(&page[8..]);
+    page[4..8].copy_from_slice(&check.to_le_bytes());
+}
+
+/// The group and the record that begin at byte `at` of a page; `None` behind the last one.
+fn record_at(page: &[u8], at: usize) -> Option<(u32, &[u8])> {
+    let bytes = u32::from_le_bytes([page[16], page[17], page[18], page[19]]) as usize;
+    if at >= HEADER + bytes {
+        return None;
+    }
+    let group = u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
+    let length = usize::from(u16::from_le_bytes([page[at + 4], page[at + 5]]));
+    let from = at + RECORD_HEADER;
+    Some((group, &page[from..from + length]))
+}
+
+/// The record of a group in a page's content; empty when it has none.
+pub fn record_in(page: &[u8], group: u32) -> &[u8] {
+    let mut at = HEADER;
+    while let Some((found, record)) = record_at(page, at).filter(|record| record.0 <= group) {
+        if found == group {
+            return record;
+        }
+        at += RECORD_HEADER + record.len();
+    }
+    &[]
+}
+
+#[cfg(test)]
+mod tests;
