@@ -96,8 +96,8 @@ fn host_reads(c: &Counters) -> HostReads {
 }
 
 fn mapping(c: &Counters) -> MappingCounts {
-    let hits = c.cmt_hits + c.model_hits;
-    let levels = [("cmt", c.cmt_hits), ("model", c.model_hits)];
+    let hits = c.hits();
+    let levels = [("cmt", c.cmt_hits), ("page", c.page_hits), ("model", c.model_hits)];
     MappingCounts {
         lookups: c.lookups,
         hits,

@@ -321,7 +321,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
             pages_read: counters.host_reads,
             pages_written: counters.host_writes,
             lookups: counters.lookups,
-            hits: counters.cmt_hits + counters.model_hits,
+            hits: counters.hits(),
             flash_reads: counters.all_reads(),
             flash_programs: counters.all_programs(),
             collections: counters.collections_data + counters.collections_translation,

@@ -1,5 +1,6 @@
 //! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to `schemes!`.
 
+pub mod cdftl;
 pub mod dftl;
 pub mod page;
 pub mod tpftl;
@@ -29,4 +30,4 @@ macro_rules! schemes {
     };
 }
 
-schemes![page::PageMap, dftl::Dftl, tpftl::Tpftl];
+schemes![page::PageMap, dftl::Dftl, tpftl::Tpftl, cdftl::Cdftl];
