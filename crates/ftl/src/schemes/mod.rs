@@ -3,6 +3,7 @@
 pub mod cdftl;
 pub mod dftl;
 pub mod page;
+pub mod sftl;
 pub mod tpftl;
 
 use crate::{Info, Scheme};
@@ -30,4 +31,4 @@ macro_rules! schemes {
     };
 }
 
-schemes![page::PageMap, dftl::Dftl, tpftl::Tpftl, cdftl::Cdftl];
+schemes![page::PageMap, dftl::Dftl, tpftl::Tpftl, cdftl::Cdftl, sftl::Sftl];
