@@ -6,6 +6,7 @@
 pub mod facts;
 pub mod format;
 pub mod grid;
+pub mod model;
 
 #[cfg(test)]
 mod tests;

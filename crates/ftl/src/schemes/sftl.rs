@@ -15,7 +15,7 @@
 //!   charged); of a page with more, only that it is dirty, and the list is dropped.
 //! - An entry in the dirty buffer is charged 6 bytes, a page with entries there 8, as a TP node of TPFTL. It is found by
 //!   lookups and changed by updates there, without its page.
-//! - The dirty buffer is a tenth of what the directory leaves (parameter `buffer`). A page is sparse with up to 32 dirty
+//! - The dirty buffer is a tenth of what the directory leaves (parameter `buffer`). A page is sparse with up to 16 dirty
 //!   entries (parameter `sparse`). docs/schemes/sftl.md has the sweep.
 //! - When an evicted sparse page does not fit the buffer, the largest of this page and the buffered ones is written: this
 //!   page whole, by one program; a buffered one by a read and a program. One of them always makes enough room.
@@ -282,7 +282,7 @@ impl Mapping for SpatialTable {
             },
             Parameter {
                 name: "sparse",
-                default: "32",
+                default: "16",
                 what: "dirty entries up to which an evicted page goes to the dirty buffer",
             },
         ],
