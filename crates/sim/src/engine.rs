@@ -400,6 +400,10 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         if let Some(mismatch) = reference.mismatch() {
             return Err(Stop::Mismatch { request: self.meter.issued(), mismatch });
         }
+        let lookups = self.world.flash.counters.lookups;
+        if lookups >= self.meter.occupancy.due {
+            self.meter.occupancy.look(self.world.device.scheme(), lookups);
+        }
         self.slots[slot as usize].failed = outcome.failed > 0;
         self.world.clock().watch(outcome.done, slot);
         Ok(())

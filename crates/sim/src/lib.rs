@@ -20,6 +20,7 @@ mod engine;
 mod invariants;
 mod meter;
 pub mod model;
+mod occupancy;
 mod plan;
 mod reference;
 pub mod results;

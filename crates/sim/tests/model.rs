@@ -93,3 +93,38 @@ fn without_an_access_there_is_no_cost() {
     assert!(Inputs::of(&nothing, &run.device, Gc::Entries).is_none());
     assert!(Costs::simulated(&nothing, &Times::of(&run.device)).is_none());
 }
+
+#[test]
+fn what_is_cached_is_looked_at_the_same_way_for_every_scheme() {
+    let at_most = |scheme: &str, entry_bytes: f64| {
+        let mut e = experiment(
+            device(),
+            scheme,
+            vec![phase("measured", vec![short(Pattern::RandReadWrite, 1, 1, 60_000)])],
+        );
+        e.cache = CacheSize::Share(0.06);
+        let cache_bytes = e.cache.bytes(e.device.exported_pages).unwrap() as f64;
+        let phase = run(&e, &()).unwrap().phases.remove(0);
+        assert_eq!(phase.cache_samples.len(), 6, "{scheme}: every 10,000 of 60,000 pages");
+        for sample in &phase.cache_samples {
+            assert!(sample.dirty <= sample.entries && sample.pages <= sample.entries, "{scheme}: {sample:?}");
+            assert!(sample.entries as f64 * entry_bytes <= cache_bytes, "{scheme}: {sample:?}");
+        }
+        let seen: u64 = phase.dirty_per_cached_page.iter().sum();
+        assert_eq!(seen, phase.cache_samples.iter().map(|s| s.pages).sum::<u64>());
+        let dirty: u64 =
+            (0..).zip(&phase.dirty_per_cached_page).map(|(dirty, pages): (u64, _)| dirty * pages).sum();
+        assert_eq!(dirty, phase.cache_samples.iter().map(|s| s.dirty).sum::<u64>());
+        phase
+    };
+    let dftl = at_most("dftl", 8.0);
+    let tpftl = at_most("tpftl", 6.0);
+    let sftl = at_most("sftl", 0.0);
+    at_most("cdftl", 4.0);
+    assert!(tpftl.dirty_per_cached_page() < dftl.dirty_per_cached_page(), "batch updates leave few dirty");
+    assert!(sftl.entries_per_cached_page() > dftl.entries_per_cached_page(), "whole pages");
+    let mut e =
+        experiment(device(), "page", vec![phase("measured", vec![short(Pattern::RandRead, 1, 1, 30_000)])]);
+    e.cache = CacheSize::Share(0.06);
+    assert!(run(&e, &()).unwrap().phases[0].cache_samples.is_empty(), "the whole table is in memory");
+}
