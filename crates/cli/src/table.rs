@@ -6,6 +6,7 @@
 pub mod facts;
 pub mod format;
 pub mod grid;
+pub mod model;
 
 #[cfg(test)]
 mod tests;
@@ -283,6 +284,8 @@ fn counters_grid(phase: &Phase) -> Grid {
     }
     put("entries replaced", whole(mapping.evictions));
     put("  of these dirty", maybe(mapping.dirty_share(), percent));
+    put("entries a cached translation page", maybe(phase.entries_per_cached_page(), digits));
+    put("  of these dirty", maybe(phase.dirty_per_cached_page(), digits));
     put("entries prefetched", whole(mapping.prefetched));
     put("hit ratio of collection", maybe(mapping.gc_hit_ratio(), percent));
     put("collections of data blocks", whole(phase.gc.collections_data));

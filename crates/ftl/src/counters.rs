@@ -85,11 +85,14 @@ pub struct Counters {
     pub lookups: u64,
     /// Of these, answered from the cached mapping table (or the whole table).
     pub cmt_hits: u64,
+    /// Of these, answered from a cached whole translation page, by schemes that keep such beside or instead of entries.
+    pub page_hits: u64,
     /// Of these, answered by a model whose prediction was read and right.
     pub model_hits: u64,
     /// Updates by host pages whose old page a model knew, so that no translation page was read for it.
     pub model_updates: u64,
-    /// Mapping entries put out of the cache to make room.
+    /// Units put out of the mapping cache to make room: entries, or whole translation pages where those are what a scheme
+    /// replaces.
     pub replaced: u64,
     /// Of these, dirty at that moment.
     pub replaced_dirty: u64,
@@ -122,6 +125,12 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Mapping lookups and updates by host pages that needed no flash read.
+    #[inline]
+    pub fn hits(&self) -> u64 {
+        self.cmt_hits + self.page_hits + self.model_hits
+    }
+
     /// All flash reads.
     pub fn all_reads(&self) -> u64 {
         self.reads.iter().flatten().sum()

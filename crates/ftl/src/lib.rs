@@ -20,6 +20,7 @@ pub mod schemes;
 pub mod space;
 pub mod table;
 
+pub use cmt::census::CachedPage;
 pub use counters::{Cause, Counters};
 pub use device::{Device, HostError, HostOp, Outcome, Seen};
 pub use flash::Flash;

@@ -9,6 +9,7 @@
 //! one operation and one collection can write.
 
 use crate::checkpoint::{self, Journal};
+use crate::cmt::census::CachedPage;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::gc::{Collector, Gathering};
@@ -138,6 +139,10 @@ pub trait Mapping: Sized + Clone + Send + 'static {
 
     /// Bytes in use by structure, without the directory.
     fn memory(&self, table: &Table) -> Memory;
+
+    /// Calls `each` for every translation page of which mappings are in memory. A mapping that does not cache on demand
+    /// has nothing to tell.
+    fn cached(&self, _table: &Table, _each: &mut dyn FnMut(CachedPage)) {}
 
     /// Checks the structures against each other.
     fn check(&self, table: &Table) -> Result<(), String>;
@@ -450,6 +455,10 @@ impl<M: Mapping> Scheme for PageLevel<M> {
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
         self.mapping.expect(flash, &self.table, lpn, soon);
+    }
+
+    fn cached(&self, each: &mut dyn FnMut(CachedPage)) {
+        self.mapping.cached(&self.table, each);
     }
 
     fn memory(&self) -> Memory {

@@ -1,5 +1,6 @@
 //! What the world drives: a scheme, its description, and the configuration it starts from.
 
+use crate::cmt::census::CachedPage;
 use crate::flash::Flash;
 use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
 use std::collections::BTreeMap;
@@ -195,6 +196,9 @@ pub trait Scheme: Sized {
 
     /// Mapping memory in use.
     fn memory(&self) -> Memory;
+
+    /// Calls `each` for every translation page of which a demand-cached scheme holds mappings now. For statistics alone.
+    fn cached(&self, _each: &mut dyn FnMut(CachedPage)) {}
 
     /// Tells the memory hierarchy of this machine that `lpn` will be asked for: some hundred requests before, then again
     /// some dozen requests before (`soon`), when what the first call brought can be looked at. A matter of speed alone.

@@ -6,8 +6,9 @@ use nand::{Nand, OpCounts, Pbn, WearSpread};
 
 use crate::meter::{Meter, Tally};
 use crate::results::{
-    by_cause, ByCause, DeviceInfo, DieBusy, DieUse, EnergyUse, Faults, GcCounts, GcReserve, HostReads, Kind,
-    LatencySummary, MappingCounts, MemoryPart, MemoryUse, PerKind, Phase, Requests, Sample, TimingInfo, Wear,
+    by_cause, ByCause, CacheSample, DeviceInfo, DieBusy, DieUse, EnergyUse, Faults, GcCounts, GcReserve,
+    HostReads, Kind, LatencySummary, MappingCounts, MemoryPart, MemoryUse, PerKind, Phase, Requests, Sample,
+    TimingInfo, Wear,
 };
 use crate::spec::{full_table_bytes, Experiment, TimingModel};
 
@@ -17,6 +18,8 @@ pub(crate) struct Measured {
     pub(crate) jobs: u32,
     pub(crate) meter: Meter,
     pub(crate) series: Vec<Sample>,
+    /// Looks at the cache, and cached pages seen by their dirty entries.
+    pub(crate) occupancy: (Vec<CacheSample>, Vec<u64>),
     pub(crate) counters: Counters,
     pub(crate) array: OpCounts,
     /// Empty without a clock.
@@ -29,7 +32,8 @@ pub(crate) struct Measured {
 
 /// The record of a phase.
 pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
-    let Measured { name, jobs, meter, series, counters, array, dies, dies_elapsed_ns, wear, ticks } =
+    let (cache_samples, dirty_per_cached_page) = measured.occupancy;
+    let Measured { name, jobs, meter, series, counters, array, dies, dies_elapsed_ns, wear, ticks, .. } =
         measured;
     let elapsed_ns = meter.ended_ns - meter.begun_ns;
     let idle_ns = dies.iter().map(|die| die.idle_ns).sum();
@@ -64,6 +68,8 @@ pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
             requests_failed: failed,
         },
         series,
+        cache_samples,
+        dirty_per_cached_page,
     }
 }
 
@@ -96,8 +102,8 @@ fn host_reads(c: &Counters) -> HostReads {
 }
 
 fn mapping(c: &Counters) -> MappingCounts {
-    let hits = c.cmt_hits + c.model_hits;
-    let levels = [("cmt", c.cmt_hits), ("model", c.model_hits)];
+    let hits = c.hits();
+    let levels = [("cmt", c.cmt_hits), ("page", c.page_hits), ("model", c.model_hits)];
     MappingCounts {
         lookups: c.lookups,
         hits,

@@ -321,7 +321,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
             pages_read: counters.host_reads,
             pages_written: counters.host_writes,
             lookups: counters.lookups,
-            hits: counters.cmt_hits + counters.model_hits,
+            hits: counters.hits(),
             flash_reads: counters.all_reads(),
             flash_programs: counters.all_programs(),
             collections: counters.collections_data + counters.collections_translation,
@@ -399,6 +399,10 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         }
         if let Some(mismatch) = reference.mismatch() {
             return Err(Stop::Mismatch { request: self.meter.issued(), mismatch });
+        }
+        let lookups = self.world.flash.counters.lookups;
+        if lookups >= self.meter.occupancy.due {
+            self.meter.occupancy.look(self.world.device.scheme(), lookups);
         }
         self.slots[slot as usize].failed = outcome.failed > 0;
         self.world.clock().watch(outcome.done, slot);

@@ -184,9 +184,10 @@ pub(crate) fn digest_counters(digest: &mut Digest, counters: &Counters) {
     for word in counters.host_reads_by_flash_reads {
         digest.add(word);
     }
-    let Counters { host_reads, host_writes, host_trims, lookups, cmt_hits, model_hits, .. } = *counters;
+    let Counters { host_reads, host_writes, host_trims, lookups, cmt_hits, page_hits, model_hits, .. } =
+        *counters;
     let Counters { replaced, replaced_dirty, prefetched, gc_hits, gc_misses, compute_ns, .. } = *counters;
-    for word in [host_reads, host_writes, host_trims, lookups, cmt_hits, model_hits] {
+    for word in [host_reads, host_writes, host_trims, lookups, cmt_hits, page_hits, model_hits] {
         digest.add(word);
     }
     for word in [replaced, replaced_dirty, prefetched, gc_hits, gc_misses, compute_ns] {

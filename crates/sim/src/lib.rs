@@ -8,6 +8,7 @@
 //! | `meter.rs`, `assemble.rs` | what is counted while a phase runs, and the record made of it |
 //! | [`Reference`] (`reference.rs`) | what every page must hold |
 //! | `invariants.rs` | what must hold after every phase |
+//! | [`model`] | the analytical models of the TPFTL paper, to set beside what was found |
 //! | [`results`] | the record: one serde type, JSON, CSV |
 //! | [`mod@bench`] | the simulator's own speed |
 #![forbid(unsafe_code)]
@@ -18,6 +19,8 @@ mod cpu;
 mod engine;
 mod invariants;
 mod meter;
+pub mod model;
+mod occupancy;
 mod plan;
 mod reference;
 pub mod results;

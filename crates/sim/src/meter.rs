@@ -1,5 +1,6 @@
 //! What is counted while a phase runs.
 
+use crate::occupancy::Occupancy;
 use crate::results::{Kind, Latency, Sample};
 use crate::spec::Series;
 
@@ -177,6 +178,7 @@ pub(crate) struct Meter {
     pub(crate) completed: u64,
     pub(crate) digest: Digest,
     pub(crate) series: SeriesRecorder,
+    pub(crate) occupancy: Occupancy,
 }
 
 impl Meter {
@@ -194,6 +196,7 @@ impl Meter {
             completed: 0,
             digest: Digest::new(),
             series: SeriesRecorder::new(series, begun_ns, ticks),
+            occupancy: Occupancy::new(series != Series::Off),
         }
     }
 

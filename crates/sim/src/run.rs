@@ -16,6 +16,7 @@ use crate::cpu::Stopwatch;
 use crate::engine::{Clock, Engine, HostSoftware, Stop, World};
 use crate::invariants;
 use crate::meter::{Digest, Meter};
+use crate::occupancy::Occupancy;
 use crate::plan;
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Run, SchemeInfo, SimSpeed, WorkloadInfo};
@@ -257,7 +258,8 @@ pub(crate) fn run_phase<S: Scheme, T: Clock>(
     let stop = engine.run(&mut |requests, bytes, ns| tell(goal.fraction(requests, bytes, ns))).err();
     let reading = engine.reading();
     let series = engine.meter.series.finish(engine.meter.now_ns, reading);
-    let meter = engine.into_meter();
+    let mut meter = engine.into_meter();
+    let occupancy = std::mem::replace(&mut meter.occupancy, Occupancy::new(false)).finish();
     let dies_after = world.clock().die_use();
     let measured = Measured {
         name: spec.name.clone(),
@@ -266,6 +268,7 @@ pub(crate) fn run_phase<S: Scheme, T: Clock>(
         dies: invariants::since(&dies_before, &dies_after),
         meter,
         series,
+        occupancy,
         counters: world.flash.counters.clone(),
         array: world.flash.nand().counts().since(&array_before),
         wear: world.flash.nand().wear(),

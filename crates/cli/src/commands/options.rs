@@ -167,6 +167,9 @@ pub(crate) struct OutputOptions {
     /// Write a row for each scheme and phase as CSV (`-`: to standard output, in place of the table)
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Show beside the results what the TPFTL paper's analytical models say, with the relative error
+    #[arg(long)]
+    pub(crate) model: bool,
     /// Write a page with plots that opens offline in any browser
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,

@@ -11,6 +11,7 @@ use super::options::{Format, OutputOptions};
 use super::stop::{note, say, Stop};
 use crate::report;
 use crate::table::format::digits;
+use crate::table::model::model_tables;
 use crate::table::{compare_table, run_detail};
 
 /// How much a table tells.
@@ -48,7 +49,9 @@ fn format(options: &OutputOptions) -> Result<Format, Stop> {
 
 /// Whether results will have a place to go: asked before minutes are spent on them.
 pub(crate) fn check(options: &OutputOptions) -> Result<(), Stop> {
-    format(options)?;
+    if format(options)? != Format::Table && options.model {
+        return Err(Stop::user("--model shows a table; leave out the other format, or write it to a file"));
+    }
     if options.report.as_deref().is_some_and(is_stdout) {
         return Err(Stop::user("--report - is not possible; name a file such as --report out.html"));
     }
@@ -102,6 +105,9 @@ pub(crate) fn show(
         Format::FioJson => pretty(&fio_json_runs(runs)),
     };
     say(&text)?;
+    if options.model && format == Format::Table {
+        say(&model_tables(runs))?;
+    }
     let mut written = Vec::new();
     if let Some(path) = options.json.as_deref().filter(|path| !is_stdout(path)) {
         write(path, &to_json(runs)?)?;

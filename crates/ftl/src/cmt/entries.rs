@@ -266,6 +266,20 @@ impl Entries {
         list.len += 1;
     }
 
+    /// The first LPN from `from` on, and below `end`, that has an entry.
+    pub fn next_present(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
+        let mut lpn = from.0;
+        while lpn < end.0 {
+            let bits = self.present[lpn as usize / 64] >> (lpn % 64);
+            if bits != 0 {
+                lpn += bits.trailing_zeros();
+                return (lpn < end.0).then_some(Lpn(lpn));
+            }
+            lpn = (lpn / 64 + 1) * 64;
+        }
+        None
+    }
+
     /// Takes a slot out of the list that it is in.
     #[inline]
     pub fn unlink(&mut self, list: &mut List, slot: u32) {

@@ -1,6 +1,13 @@
+use super::census::{CachedPage, Census};
+use super::pages::Pages;
+use super::pinned::PinnedLru;
 use super::segmented::SegmentedLru;
 use super::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
-use nand::{Done, Lpn, Vtpn};
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::table::{entry_in, Table, UNMAPPED};
+use nand::timing::NoClock;
+use nand::{Device, Done, Geometry, Lpn, SimNand, SimOptions, Vtpn};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -186,4 +193,168 @@ fn predecessors_stop_at_a_gap_and_at_the_page() {
     assert_eq!(cache.predecessors(Lpn(19)), 3, "16, 17, 18; 15 belongs to another translation page");
     assert_eq!(cache.predecessors(Lpn(21)), 1);
     assert_eq!(cache.predecessors(Lpn(16)), 0);
+}
+
+/// The pinning cache, the slow way: time of last use, dirtiness and pin by LPN.
+#[derive(Default)]
+struct SlowPins {
+    entries: BTreeMap<u32, (u64, bool, bool)>,
+    clock: u64,
+}
+
+impl SlowPins {
+    fn oldest(&self, pinned: bool) -> Option<u32> {
+        let of_side = self.entries.iter().filter(|(_, e)| e.2 == pinned);
+        of_side.min_by_key(|(_, e)| e.0).map(|(&lpn, _)| lpn)
+    }
+}
+
+proptest! {
+    #[test]
+    fn pinned_lru_lets_the_oldest_free_entry_go(steps in prop::collection::vec((0u32..40, 0u32..5), 1..400)) {
+        let mut cache = PinnedLru::new(12, 40);
+        let mut slow = SlowPins::default();
+        for (lpn, what) in steps {
+            slow.clock += u64::from(what < 2);
+            match what {
+                0 => {
+                    let hit = cache.touch(Lpn(lpn)).is_some();
+                    prop_assert_eq!(hit, slow.entries.contains_key(&lpn));
+                    slow.clock -= u64::from(!hit);
+                    slow.entries.entry(lpn).and_modify(|e| e.0 = slow.clock);
+                }
+                1 if !cache.is_full() && cache.peek(Lpn(lpn)).is_none() => {
+                    cache.insert(Lpn(lpn), 3 * lpn, Done::READY);
+                    slow.entries.insert(lpn, (slow.clock, false, false));
+                }
+                1 => slow.clock -= 1,
+                2 | 3 => {
+                    if let Some(entry) = cache.peek_mut(Lpn(lpn)) {
+                        entry.set_dirty(true);
+                    }
+                    cache.pin(Lpn(lpn), what == 2);
+                    slow.entries.entry(lpn).and_modify(|e| (e.1, e.2) = (true, what == 2));
+                }
+                _ => {
+                    prop_assert_eq!(cache.remove(Lpn(lpn)).is_some(), slow.entries.remove(&lpn).is_some());
+                }
+            }
+            prop_assert_eq!(cache.victim().map(|e| e.lpn.0), slow.oldest(false));
+            prop_assert_eq!(cache.oldest_pinned().map(|e| e.lpn.0), slow.oldest(true));
+            prop_assert_eq!(cache.len(), slow.entries.len());
+            let present: Vec<u32> =
+                std::iter::successors(cache.next_present(Lpn(0), Lpn(40)), |l| cache.next_present(Lpn(l.0 + 1), Lpn(40)))
+                    .map(|lpn| lpn.0)
+                    .collect();
+            prop_assert_eq!(present, slow.entries.keys().copied().collect::<Vec<_>>());
+            prop_assert_eq!(cache.check(), Ok(()));
+        }
+    }
+}
+
+/// An array of small pages, and a table of `pages` translation pages of 128 entries, where LPN l maps to PPN 10,000 + l.
+pub(crate) fn mapped_table(pages: u32) -> (Flash<SimNand<NoClock>>, Table) {
+    let geometry = Geometry {
+        channels: 1,
+        luns_per_channel: 2,
+        planes_per_lun: 1,
+        blocks_per_plane: 32,
+        pages_per_block: 16,
+        page_bytes: 512,
+        oob_bytes: 16,
+    };
+    let device = Device::tiny(geometry, 100);
+    let mut flash = Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()));
+    let mut table = Table::new(pages * 128, 512);
+    for vtpn in 0..pages {
+        let edits: Vec<_> = (0..128).map(|slot| (slot, 10_000 + vtpn * 128 + slot)).collect();
+        table.store(&mut flash, Vtpn(vtpn), &edits, Cause::Checkpoint, Done::READY).unwrap();
+    }
+    flash.counters = Default::default();
+    (flash, table)
+}
+
+proptest! {
+    #[test]
+    fn cached_pages_are_the_table_with_changes(steps in prop::collection::vec((0u32..6, 0u32..128, 0u32..6), 1..200)) {
+        let (mut flash, mut table) = mapped_table(6);
+        let mut pages = Pages::new(&table, 3);
+        // Truth, what flash holds, and the pages cached, the most recent first.
+        let mut truth: Vec<u32> = (0..6 * 128).map(|lpn| 10_000 + lpn).collect();
+        let mut on_flash = truth.clone();
+        let mut order: VecDeque<u32> = VecDeque::new();
+        for (vtpn, slot, what) in steps {
+            let range = vtpn as usize * 128..(vtpn as usize + 1) * 128;
+            let frame = match pages.find(Vtpn(vtpn)) {
+                Some(frame) => frame,
+                None => {
+                    if pages.is_full() {
+                        let tail = pages.tail();
+                        let left = pages.vtpn(tail).0;
+                        prop_assert_eq!(order.pop_back(), Some(left));
+                        if pages.dirty(tail) > 0 {
+                            pages.write_back(&mut flash, &mut table, tail, Cause::Translation, Done::READY).unwrap();
+                            let range = left as usize * 128..(left as usize + 1) * 128;
+                            on_flash[range.clone()].copy_from_slice(&truth[range]);
+                        }
+                        pages.remove(tail);
+                    }
+                    order.push_front(vtpn);
+                    pages.load(&mut flash, &table, Vtpn(vtpn), Cause::Translation, Done::READY).unwrap().0
+                }
+            };
+            let lpn = (vtpn * 128 + slot) as usize;
+            match what {
+                0 | 1 => {
+                    pages.touch(frame);
+                    order.retain(|&other| other != vtpn);
+                    order.push_front(vtpn);
+                }
+                2 | 3 => {
+                    let old = pages.write(&mut flash, frame, slot, 77 + slot, Done::READY);
+                    prop_assert_eq!(old, std::mem::replace(&mut truth[lpn], 77 + slot));
+                }
+                4 => {
+                    let end = (slot + 20).min(128);
+                    pages.trim(&mut flash, frame, slot..end, |_| Some(UNMAPPED));
+                    truth[lpn..(vtpn * 128 + end) as usize].fill(UNMAPPED);
+                }
+                _ => {
+                    pages.write_back(&mut flash, &mut table, frame, Cause::Checkpoint, Done::READY).unwrap();
+                    on_flash[range.clone()].copy_from_slice(&truth[range.clone()]);
+                }
+            }
+            prop_assert_eq!(pages.check(), Ok(()));
+            let mut content = Vec::new();
+            table.inspect(&flash, Vtpn(vtpn), &mut content);
+            let mut dirty = Vec::new();
+            pages.each_dirty(frame, |slot, entry| dirty.push((slot, entry)));
+            for slot in 0..128 {
+                let lpn = (vtpn * 128 + slot) as usize;
+                prop_assert_eq!(pages.entry(frame, slot), truth[lpn]);
+                prop_assert_eq!(entry_in(&content, slot), on_flash[lpn]);
+                prop_assert_eq!(pages.is_dirty(frame, slot), dirty.contains(&(slot, truth[lpn])));
+                prop_assert!(pages.is_dirty(frame, slot) || truth[lpn] == on_flash[lpn]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_census_finds_dirty_pages() {
+    let mut census = Census::new(4);
+    census.added(Vtpn(2));
+    census.added(Vtpn(2));
+    assert_eq!(census.first_dirty(), None);
+    census.dirtied(Vtpn(2));
+    census.added(Vtpn(1));
+    census.dirtied(Vtpn(1));
+    assert_eq!(census.first_dirty(), Some(Vtpn(1)));
+    census.removed(Vtpn(1), true);
+    assert_eq!(census.first_dirty(), Some(Vtpn(2)));
+    let mut seen = Vec::new();
+    census.each(&mut |page| seen.push(page));
+    assert_eq!(seen, [CachedPage { vtpn: Vtpn(2), entries: 2, dirty: 1 }]);
+    census.cleaned(Vtpn(2));
+    assert_eq!(census.first_dirty(), None);
 }

@@ -6,6 +6,7 @@
 //! Charged: [`ENTRY_BYTES`] an entry (10-bit offset, dirty bit, 4-byte PPN, as the paper has it) and [`NODE_BYTES`] a
 //! node (VTPN and links; the paper does not say, but in its figure 4 a node and one entry leave room for two entries).
 
+use super::census::CachedPage;
 use super::entries::{Entries, Entry, List, NONE};
 use nand::{Done, Lpn, Vtpn};
 
@@ -271,6 +272,14 @@ impl TwoLevel {
     pub fn each_dirty(&self, vtpn: Vtpn, mut each: impl FnMut(&Entry)) {
         for slot in self.entries.iter(&self.nodes[vtpn.0 as usize].lists[DIRTY]) {
             each(self.entries.get(slot));
+        }
+    }
+
+    /// Calls `each` for every node.
+    pub fn each_node(&self, each: &mut dyn FnMut(CachedPage)) {
+        for &word in &self.heap {
+            let vtpn = Vtpn(vtpn_of(word) as u32);
+            each(CachedPage { vtpn, entries: self.len_of(vtpn), dirty: self.dirty_of(vtpn) });
         }
     }
 

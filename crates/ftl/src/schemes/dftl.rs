@@ -18,6 +18,7 @@
 //! - A trim of up to 8 pages of a translation page changes entries like a write; a longer one changes the translation
 //!   page, because loading each entry would read the same page many times.
 
+use crate::cmt::census::{CachedPage, Census};
 use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -36,8 +37,7 @@ const ENTRY_BYTES: u64 = 8;
 #[derive(Clone, Debug)]
 pub struct CachedTable {
     cache: SegmentedLru,
-    /// Dirty entries cached of each translation page, for checkpoints.
-    dirty: Vec<u32>,
+    census: Census,
     edits: Vec<(u32, u32)>,
 }
 
@@ -57,6 +57,7 @@ impl CachedTable {
             None => (UNMAPPED, at),
         };
         self.cache.insert(lpn, ppn, done);
+        self.census.added(vtpn);
         Ok((ppn, done))
     }
 
@@ -64,15 +65,15 @@ impl CachedTable {
     fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done, Fault> {
         let Some(&victim) = self.cache.victim() else { return Ok(at) };
         let mut at = at;
+        let (vtpn, slot) = table.place(victim.lpn);
         if victim.is_dirty() {
-            let (vtpn, slot) = table.place(victim.lpn);
             let after = flash.join(at, victim.done);
             at = table.store(flash, vtpn, &[(slot, victim.ppn)], Cause::Translation, after)?;
-            self.dirty[vtpn.0 as usize] -= 1;
             flash.counters.replaced_dirty += 1;
         }
         flash.counters.replaced += 1;
         self.cache.remove(victim.lpn);
+        self.census.removed(vtpn, victim.is_dirty());
         Ok(at)
     }
 }
@@ -98,7 +99,7 @@ impl Mapping for CachedTable {
         let entries = (bytes / ENTRY_BYTES).min(u64::from(table.exported_pages())) as usize;
         Ok(CachedTable {
             cache: SegmentedLru::new(entries, table.exported_pages() as usize, protected),
-            dirty: vec![0; table.pages() as usize],
+            census: Census::new(table.pages()),
             edits: Vec::with_capacity(table.entries_per_page() as usize),
         })
     }
@@ -155,7 +156,7 @@ impl Mapping for CachedTable {
         let old = std::mem::replace(&mut cached.ppn, entry(ppn));
         cached.done = programmed;
         if !cached.set_dirty(true) {
-            self.dirty[table.place(lpn).0 .0 as usize] += 1;
+            self.census.dirtied(table.place(lpn).0);
         }
         Ok((mapped(old), known))
     }
@@ -171,7 +172,7 @@ impl Mapping for CachedTable {
         if slots.len() > TRIM_BY_ENTRY {
             return table.trim(flash, vtpn, slots, at, |lpn| {
                 self.cache.remove(lpn).map(|dropped| {
-                    self.dirty[vtpn.0 as usize] -= u32::from(dropped.is_dirty());
+                    self.census.removed(vtpn, dropped.is_dirty());
                     mapped(dropped.ppn)
                 })
             });
@@ -195,7 +196,7 @@ impl Mapping for CachedTable {
             if let Some(cached) = self.cache.peek_mut(moved.lpn) {
                 (cached.ppn, cached.done) = (moved.to.0, moved.done);
                 if !cached.set_dirty(true) {
-                    self.dirty[vtpn.0 as usize] += 1;
+                    self.census.dirtied(vtpn);
                 }
                 flash.counters.gc_hits += 1;
             } else {
@@ -213,19 +214,19 @@ impl Mapping for CachedTable {
     // Checkpoint and checks
 
     fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
-        let Some(vtpn) = self.dirty.iter().position(|&count| count > 0) else { return Ok(None) };
-        let first = table.first_lpn(Vtpn(vtpn as u32)).0;
+        let Some(vtpn) = self.census.first_dirty() else { return Ok(None) };
+        let first = table.first_lpn(vtpn).0;
         self.edits.clear();
         let mut after = Done::READY;
-        for slot in 0..table.lpns_in(Vtpn(vtpn as u32)) {
+        for slot in 0..table.lpns_in(vtpn) {
             if let Some(cached) = self.cache.peek_mut(Lpn(first + slot)).filter(|cached| cached.is_dirty()) {
                 cached.set_dirty(false);
                 self.edits.push((slot, cached.ppn));
                 after = flash.join(after, cached.done);
             }
         }
-        self.dirty[vtpn] = 0;
-        table.store(flash, Vtpn(vtpn as u32), &self.edits, Cause::Checkpoint, after).map(Some)
+        self.census.cleaned(vtpn);
+        table.store(flash, vtpn, &self.edits, Cause::Checkpoint, after).map(Some)
     }
 
     #[inline]
@@ -235,6 +236,10 @@ impl Mapping for CachedTable {
 
     fn memory(&self, _table: &Table) -> Memory {
         Memory { parts: vec![("CMT", self.cache.len() as u64 * ENTRY_BYTES)] }
+    }
+
+    fn cached(&self, _table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        self.census.each(each);
     }
 
     fn check(&self, _table: &Table) -> Result<(), String> {

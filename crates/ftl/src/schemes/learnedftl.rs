@@ -33,6 +33,7 @@
 //! - After power loss the models are trained again from the translation pages, which recovery reads anyway.
 
 use super::tpftl::ClusteredTable;
+use crate::cmt::census::CachedPage;
 use crate::flash::Flash;
 use crate::gc::Gathering;
 use crate::groups::{Groups, Thresholds};
@@ -332,7 +333,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         at: Done,
     ) -> Result<(Option<Ppn>, Done), Fault> {
         flash.counters.lookups += 1;
-        if let Some((ppn, known)) = self.cached.cached(lpn) {
+        if let Some((ppn, known)) = self.cached.find(lpn) {
             flash.counters.cmt_hits += 1;
             return Ok((ppn, flash.join(at, known)));
         }
@@ -483,6 +484,10 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     #[inline]
     fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
         self.cached.held(table, lpn)
+    }
+
+    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        self.cached.cached(table, each);
     }
 
     fn memory(&self, table: &Table) -> Memory {

@@ -1,9 +1,11 @@
 //! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to `schemes!`.
 
+pub mod cdftl;
 pub mod dftl;
 pub mod leaftl;
 pub mod learnedftl;
 pub mod page;
+pub mod sftl;
 pub mod tpftl;
 
 use crate::{Info, Scheme};
@@ -35,6 +37,8 @@ schemes![
     page::PageMap,
     dftl::Dftl,
     tpftl::Tpftl,
+    cdftl::Cdftl,
+    sftl::Sftl,
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,
     leaftl::Leaftl,

@@ -21,6 +21,7 @@
 //! - The victim node may be the one of the requested entry, when it is the coldest.
 //! - Trims as in DFTL.
 
+use crate::cmt::census::CachedPage;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -114,7 +115,7 @@ impl ClusteredTable {
 
     /// What is cached of `lpn`, which is used now.
     #[inline]
-    pub(crate) fn cached(&mut self, lpn: Lpn) -> Option<(Option<Ppn>, Done)> {
+    pub(crate) fn find(&mut self, lpn: Lpn) -> Option<(Option<Ppn>, Done)> {
         self.cache.touch(lpn).map(|hit| (mapped(hit.ppn), hit.done))
     }
 
@@ -453,6 +454,10 @@ impl Mapping for ClusteredTable {
     fn memory(&self, _table: &Table) -> Memory {
         let (entries, nodes) = self.cache.bytes();
         Memory { parts: vec![("CMT entries", entries), ("CMT TP nodes", nodes)] }
+    }
+
+    fn cached(&self, _table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        self.cache.each_node(each);
     }
 
     fn check(&self, _table: &Table) -> Result<(), String> {

@@ -176,6 +176,32 @@ impl GcCounts {
     }
 }
 
+impl super::CacheSample {
+    /// Entries in memory of each cached translation page (figure 1(a) of the TPFTL paper).
+    pub fn entries_per_page(&self) -> Option<f64> {
+        ratio(self.entries as f64, self.pages as f64)
+    }
+
+    /// Dirty entries of each cached translation page.
+    pub fn dirty_per_page(&self) -> Option<f64> {
+        ratio(self.dirty as f64, self.pages as f64)
+    }
+}
+
+impl Phase {
+    /// Entries in memory of each cached translation page, over all looks at the cache.
+    pub fn entries_per_cached_page(&self) -> Option<f64> {
+        let sum = |of: fn(&super::CacheSample) -> u64| self.cache_samples.iter().map(of).sum::<u64>() as f64;
+        ratio(sum(|sample| sample.entries), sum(|sample| sample.pages))
+    }
+
+    /// Dirty entries of each cached translation page, over all looks at the cache.
+    pub fn dirty_per_cached_page(&self) -> Option<f64> {
+        let sum = |of: fn(&super::CacheSample) -> u64| self.cache_samples.iter().map(of).sum::<u64>() as f64;
+        ratio(sum(|sample| sample.dirty), sum(|sample| sample.pages))
+    }
+}
+
 impl super::Sample {
     /// Requests per second in the interval.
     pub fn iops(&self) -> Option<f64> {

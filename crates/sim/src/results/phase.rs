@@ -106,6 +106,25 @@ pub struct Phase {
     pub faults: Faults,
     /// The phase over time, oldest first.
     pub series: Vec<Sample>,
+    /// What a demand-cached mapping held over time, oldest first: every 10,000 lookups, or a power of two times as many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cache_samples: Vec<CacheSample>,
+    /// Cached translation pages seen at those moments, by their dirty entries: index 0 is pages without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dirty_per_cached_page: Vec<u64>,
+}
+
+/// What a demand-cached mapping holds at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheSample {
+    /// Lookups made in the phase before, count.
+    pub lookups: u64,
+    /// Translation pages of which something is cached, count.
+    pub pages: u64,
+    /// Their entries in memory, count.
+    pub entries: u64,
+    /// Of these, newer than on flash, count.
+    pub dirty: u64,
 }
 
 impl Phase {

@@ -1,0 +1,527 @@
+//! CDFTL: Qin, Wang, Liu, Shao, "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in NAND
+//! Flash Memory Storage Systems", RTAS 2011.
+//!
+//! | paper's term | here | where |
+//! | --- | --- | --- |
+//! | first level: cached mapping table (CMT), LRU over entries | [`TwoCaches::entries`] | `cmt::pinned` |
+//! | second level: cached translation pages (CTP), LRU over pages | [`TwoCaches::pages`] | `cmt::pages` |
+//! | lookup: CMT, then CTP, then flash | [`TwoCaches::bring`] | here |
+//! | CTP as the kick-out buffer of the CMT | [`TwoCaches::kick_out`] | here |
+//! | GTD, translation pages | [`Table`] | `table` |
+//!
+//! Choices where only other papers' account is at hand, or they are silent:
+//! - A CMT entry is charged 8 bytes (LPN, PPN), a CTP page its content and 8 bytes (VTPN, links, dirty mark). Pages get half
+//!   of what the directory leaves (parameter `pages`), and at least one.
+//! - An entry that is found in the CTP goes to the CMT too: it is active.
+//! - When every CMT entry is dirty and its page is not cached, the page of the least recently used one is loaded, as the
+//!   account has it: dirty entries leave only into a cached page.
+//! - A CTP page that leaves takes no dirty CMT entries along; they become cold dirty entries, as the account says.
+//! - What counts as replaced is a CTP page, because that is what a write-back can cost.
+//! - Room is made before the load, so that the page that was just loaded does not leave at once.
+//! - Collection changes a mapping in the CMT, else in the CTP, else on flash, one update a translation page.
+//! - A long trim changes a cached page in memory; else as in DFTL.
+
+use crate::cmt::census::{CachedPage, Census};
+use crate::cmt::pages::Pages;
+use crate::cmt::pinned::PinnedLru;
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::table::{entry, mapped, Table};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use std::ops::Range;
+
+/// CDFTL.
+pub type Cdftl = PageLevel<TwoCaches>;
+
+const ENTRY_BYTES: u64 = 8;
+const PAGE_HEADER_BYTES: u64 = 8;
+/// Entries without which the first level is none.
+const LEAST_ENTRIES: u64 = 8;
+
+/// Entries and translation pages in memory.
+///
+/// A clean entry equals the cached page's, or flash's when the page is not cached; a dirty one is newer than both. An
+/// entry is pinned exactly when it is dirty and its page is not cached.
+#[derive(Clone, Debug)]
+pub struct TwoCaches {
+    entries: PinnedLru,
+    pages: Pages,
+    /// Of the entries alone.
+    census: Census,
+    edits: Vec<(u32, u32)>,
+}
+
+impl TwoCaches {
+    /// Bytes of a cached page.
+    fn page_bytes(table: &Table) -> u64 {
+        4 * u64::from(table.entries_per_page()) + PAGE_HEADER_BYTES
+    }
+
+    /// Brings the mapping of `lpn`, which the first level does not hold, there.
+    fn bring<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        at: Done,
+    ) -> Result<(u32, Done), Fault> {
+        let (vtpn, slot) = table.place(lpn);
+        let (ppn, known) = match self.pages.find(vtpn) {
+            Some(frame) => {
+                flash.counters.page_hits += 1;
+                self.pages.touch(frame);
+                let (ppn, loaded) = (self.pages.entry(frame, slot), self.pages.loaded(frame));
+                let room = self.kick_out(flash, table, at)?;
+                (ppn, flash.join(loaded, room))
+            }
+            None => {
+                let room = self.kick_out(flash, table, at)?;
+                let (frame, done) = self.fetch(flash, table, vtpn, room)?;
+                (self.pages.entry(frame, slot), done)
+            }
+        };
+        self.entries.insert(lpn, ppn, known);
+        self.census.added(vtpn);
+        Ok((ppn, known))
+    }
+
+    /// Makes room for an entry in the first level: a clean one leaves freely, a dirty one into its cached page.
+    fn kick_out<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        if !self.entries.is_full() {
+            return Ok(at);
+        }
+        let mut at = at;
+        if self.entries.victim().is_none() {
+            if let Some(oldest) = self.entries.oldest_pinned() {
+                let vtpn = table.place(oldest.lpn).0;
+                at = self.fetch(flash, table, vtpn, at)?.1;
+            }
+        }
+        let Some(&victim) = self.entries.victim() else { return Ok(at) };
+        let (vtpn, slot) = table.place(victim.lpn);
+        if victim.is_dirty() {
+            let Some(frame) = self.pages.find(vtpn) else {
+                unreachable!("dirty LPN {} may leave without its page", victim.lpn.0)
+            };
+            self.pages.write(flash, frame, slot, victim.ppn, victim.done);
+        }
+        self.entries.remove(victim.lpn);
+        self.census.removed(vtpn, victim.is_dirty());
+        Ok(at)
+    }
+
+    /// Loads a translation page that is not cached into the second level.
+    fn fetch<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        at: Done,
+    ) -> Result<(u32, Done), Fault> {
+        let mut at = at;
+        if self.pages.is_full() {
+            let victim = self.pages.tail();
+            let left = self.pages.vtpn(victim);
+            if self.pages.dirty(victim) > 0 {
+                at = self.pages.write_back(flash, table, victim, Cause::Translation, at)?;
+                flash.counters.replaced_dirty += 1;
+            }
+            flash.counters.replaced += 1;
+            self.pages.remove(victim);
+            self.pin_dirty(table, left, true);
+        }
+        let loaded = self.pages.load(flash, table, vtpn, Cause::Translation, at)?;
+        self.pin_dirty(table, vtpn, false);
+        Ok(loaded)
+    }
+
+    /// Says of all dirty entries of a translation page whether they must stay.
+    fn pin_dirty(&mut self, table: &Table, vtpn: Vtpn, stay: bool) {
+        let mut left = self.census.dirty(vtpn);
+        let mut from = table.first_lpn(vtpn);
+        let end = Lpn(from.0 + table.lpns_in(vtpn));
+        while left > 0 {
+            let Some(lpn) = self.entries.next_present(from, end) else { break };
+            if self.entries.peek(lpn).is_some_and(|entry| entry.is_dirty()) {
+                self.entries.pin(lpn, stay);
+                left -= 1;
+            }
+            from = Lpn(lpn.0 + 1);
+        }
+    }
+
+    /// Changes an entry of the first level. Returns what it was.
+    fn change(&mut self, table: &Table, lpn: Lpn, ppn: u32, done: Done) -> Option<u32> {
+        let vtpn = table.place(lpn).0;
+        let cached = self.entries.peek_mut(lpn)?;
+        let old = std::mem::replace(&mut cached.ppn, ppn);
+        cached.done = done;
+        if !cached.set_dirty(true) {
+            self.census.dirtied(vtpn);
+            self.entries.pin(lpn, self.pages.find(vtpn).is_none());
+        }
+        Some(old)
+    }
+
+    /// Takes the dirty entries of a translation page as edits, and marks them clean.
+    fn take_dirty<N: Nand>(&mut self, flash: &mut Flash<N>, table: &Table, vtpn: Vtpn) -> Done {
+        self.edits.clear();
+        let mut after = Done::READY;
+        let first = table.first_lpn(vtpn);
+        let (mut from, end) = (first, Lpn(first.0 + table.lpns_in(vtpn)));
+        while let Some(lpn) = self.entries.next_present(from, end) {
+            if let Some(cached) = self.entries.peek_mut(lpn).filter(|cached| cached.is_dirty()) {
+                cached.set_dirty(false);
+                self.edits.push((lpn.0 - first.0, cached.ppn));
+                after = flash.join(after, cached.done);
+                self.entries.pin(lpn, false);
+            }
+            from = Lpn(lpn.0 + 1);
+        }
+        self.census.cleaned(vtpn);
+        after
+    }
+}
+
+impl Mapping for TwoCaches {
+    const INFO: Info = Info {
+        name: "cdftl",
+        what: "two-level mapping cache: single entries in front of whole translation pages",
+        paper:
+            "Qin et al.: A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping, RTAS 2011",
+        parameters: &[Parameter {
+            name: "pages",
+            default: "50",
+            what: "bytes for whole translation pages (CTP), percent of the cache; at least one page",
+        }],
+    };
+
+    fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+        let given = config.parameter(&Self::INFO, "pages");
+        let percent = given.parse::<u64>().ok().filter(|&percent| percent <= 95).ok_or_else(|| {
+            ConfigError(format!("scheme cdftl: pages = '{given}'; a percentage from 0 to 95 is needed"))
+        })?;
+        let page_bytes = Self::page_bytes(table);
+        let bytes = table.cache_bytes("cdftl", config, page_bytes + LEAST_ENTRIES * ENTRY_BYTES)?;
+        let most = (bytes - LEAST_ENTRIES * ENTRY_BYTES) / page_bytes;
+        let pages = (bytes * percent / 100 / page_bytes).clamp(1, most).min(u64::from(table.pages()));
+        let lpns = u64::from(table.exported_pages());
+        let entries = ((bytes - pages * page_bytes) / ENTRY_BYTES).min(lpns) as usize;
+        Ok(TwoCaches {
+            entries: PinnedLru::new(entries, lpns as usize),
+            pages: Pages::new(table, pages as usize),
+            census: Census::new(table.pages()),
+            edits: Vec::with_capacity(table.entries_per_page() as usize),
+        })
+    }
+
+    // Lookups
+
+    #[inline]
+    fn lookup<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        if let Some(&mut hit) = self.entries.touch(lpn) {
+            flash.counters.cmt_hits += 1;
+            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
+        }
+        let (ppn, known) = self.bring(flash, table, lpn, at)?;
+        Ok((mapped(ppn), known))
+    }
+
+    #[inline]
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
+        self.entries.expect(lpn);
+        table.expect(flash, lpn, soon);
+    }
+
+    // Updates
+
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        let known = match self.entries.touch(lpn) {
+            Some(hit) => {
+                let done = hit.done;
+                flash.counters.cmt_hits += 1;
+                flash.join(at, done)
+            }
+            None => self.bring(flash, table, lpn, at)?.1,
+        };
+        let Some(old) = self.change(table, lpn, entry(ppn), programmed) else {
+            unreachable!("LPN {} was just brought", lpn.0)
+        };
+        Ok((mapped(old), known))
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        if slots.len() <= TRIM_BY_ENTRY {
+            return trim_by_entry(self, flash, table, vtpn, slots, at);
+        }
+        let first = table.first_lpn(vtpn).0;
+        let (entries, census) = (&mut self.entries, &mut self.census);
+        let mut forget = |lpn| {
+            let dropped = entries.remove(lpn)?;
+            census.removed(vtpn, dropped.is_dirty());
+            Some(dropped.ppn)
+        };
+        match self.pages.find(vtpn) {
+            Some(frame) => {
+                self.pages.trim(flash, frame, slots, |slot| forget(Lpn(first + slot)));
+                Ok(flash.join(at, self.pages.loaded(frame)))
+            }
+            None => table.trim(flash, vtpn, slots, at, |lpn| forget(lpn).map(mapped)),
+        }
+    }
+
+    // Collection
+
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        self.edits.clear();
+        let mut copied = Done::READY;
+        let frame = self.pages.find(vtpn);
+        for moved in moves {
+            if self.change(table, moved.lpn, moved.to.0, moved.done).is_some() {
+                flash.counters.gc_hits += 1;
+            } else if let Some(frame) = frame {
+                self.pages.write(flash, frame, moved.slot, moved.to.0, moved.done);
+                flash.counters.gc_hits += 1;
+            } else {
+                self.edits.push((moved.slot, moved.to.0));
+                flash.counters.gc_misses += 1;
+                copied = flash.join(copied, moved.done);
+            }
+        }
+        if self.edits.is_empty() {
+            return Ok(Done::READY);
+        }
+        table.store(flash, vtpn, &self.edits, Cause::Collection, copied)
+    }
+
+    // Checkpoint and checks
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        let found = self.pages.find_dirty().map(|frame| self.pages.vtpn(frame));
+        let Some(vtpn) = found.or_else(|| self.census.first_dirty()) else { return Ok(None) };
+        let after = self.take_dirty(flash, table, vtpn);
+        let written = match self.pages.find(vtpn) {
+            Some(frame) => {
+                for &(slot, ppn) in &self.edits {
+                    self.pages.write(flash, frame, slot, ppn, after);
+                }
+                self.pages.write_back(flash, table, frame, Cause::Checkpoint, after)
+            }
+            None => table.store(flash, vtpn, &self.edits, Cause::Checkpoint, after),
+        };
+        written.map(Some)
+    }
+
+    #[inline]
+    fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
+        if let Some(cached) = self.entries.peek(lpn) {
+            return Some(mapped(cached.ppn));
+        }
+        let (vtpn, slot) = table.place(lpn);
+        self.pages.find(vtpn).map(|frame| mapped(self.pages.entry(frame, slot)))
+    }
+
+    fn memory(&self, table: &Table) -> Memory {
+        let pages = self.pages.len() as u64 * Self::page_bytes(table);
+        Memory { parts: vec![("CMT", self.entries.len() as u64 * ENTRY_BYTES), ("CTP", pages)] }
+    }
+
+    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        for vtpn in (0..table.pages()).map(Vtpn) {
+            let (mut entries, mut dirty) = (self.census.entries(vtpn), self.census.dirty(vtpn));
+            if let Some(frame) = self.pages.find(vtpn) {
+                entries = table.lpns_in(vtpn);
+                let first = table.first_lpn(vtpn).0;
+                self.pages.each_dirty(frame, |slot, _| {
+                    let newer = self.entries.peek(Lpn(first + slot)).is_some_and(|entry| entry.is_dirty());
+                    dirty += u32::from(!newer);
+                });
+            }
+            if entries > 0 {
+                each(CachedPage { vtpn, entries, dirty });
+            }
+        }
+    }
+
+    fn check(&self, table: &Table) -> Result<(), String> {
+        self.entries.check()?;
+        self.pages.check()?;
+        for vtpn in (0..table.pages()).map(Vtpn) {
+            let frame = self.pages.find(vtpn);
+            let first = table.first_lpn(vtpn);
+            let (mut from, end) = (first, Lpn(first.0 + table.lpns_in(vtpn)));
+            let (mut entries, mut dirty) = (0, 0);
+            while let Some(lpn) = self.entries.next_present(from, end) {
+                let Some(cached) = self.entries.peek(lpn) else { break };
+                entries += 1;
+                dirty += u32::from(cached.is_dirty());
+                let pinned = cached.list() == 1;
+                let differs =
+                    frame.is_some_and(|frame| self.pages.entry(frame, lpn.0 - first.0) != cached.ppn);
+                if pinned != (cached.is_dirty() && frame.is_none()) || (differs && !cached.is_dirty()) {
+                    return Err(format!("LPN {} is cached, but not as its translation page says", lpn.0));
+                }
+                from = Lpn(lpn.0 + 1);
+            }
+            if (entries, dirty) != (self.census.entries(vtpn), self.census.dirty(vtpn)) {
+                return Err(format!("entries of translation page {} are miscounted", vtpn.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmt::tests::mapped_table;
+    use nand::timing::NoClock;
+    use nand::SimNand;
+
+    struct World {
+        flash: Flash<SimNand<NoClock>>,
+        table: Table,
+        caches: TwoCaches,
+    }
+
+    impl World {
+        /// Room for 8 entries and 2 pages over 6 translation pages of 128 mapped entries.
+        fn new() -> World {
+            let (flash, table) = mapped_table(6);
+            let bytes = table.directory_bytes() + 2 * TwoCaches::page_bytes(&table) + 8 * ENTRY_BYTES;
+            let mut config = Config::new(6 * 128, bytes);
+            config.parameters.insert("pages".to_owned(), "95".to_owned());
+            let caches = TwoCaches::new(&table, flash.nand().geometry(), &config).unwrap();
+            World { flash, table, caches }
+        }
+
+        fn read(&mut self, lpn: u32) -> Option<Ppn> {
+            self.caches.lookup(&mut self.flash, &mut self.table, Lpn(lpn), 1, Done::READY).unwrap().0
+        }
+
+        fn write(&mut self, lpn: u32, ppn: u32) -> Option<Ppn> {
+            let (flash, table) = (&mut self.flash, &mut self.table);
+            let ppn = Some(Ppn(ppn));
+            self.caches.update(flash, table, Lpn(lpn), 1, ppn, Done::READY, Done::READY).unwrap().0
+        }
+
+        fn table_operations(&self) -> (u64, u64) {
+            let counters = &self.flash.counters;
+            (counters.reads_by(Cause::Translation), counters.programs_by(Cause::Translation))
+        }
+    }
+
+    #[test]
+    fn lookups_go_from_entries_to_pages_to_flash() {
+        let mut w = World::new();
+        assert_eq!(w.read(5), Some(Ppn(10_005)));
+        assert_eq!(w.read(6), Some(Ppn(10_006)));
+        assert_eq!(w.read(5), Some(Ppn(10_005)));
+        let counters = &w.flash.counters;
+        assert_eq!((counters.lookups, counters.cmt_hits, counters.page_hits), (3, 1, 1));
+        assert_eq!(w.table_operations(), (1, 0));
+    }
+
+    #[test]
+    fn a_dirty_entry_stays_until_its_page_is_cached() {
+        let mut w = World::new();
+        w.write(1, 500);
+        w.read(128);
+        w.read(256);
+        // Page 0 has left the second level, so LPN 1 is pinned: eight more entries do not push it out.
+        (0..8).for_each(|i| _ = w.read(257 + i));
+        assert_eq!(w.caches.entries.peek(Lpn(1)).map(|e| e.ppn), Some(500));
+        assert_eq!(w.table_operations(), (3, 0));
+        // Its page comes back: LPN 1 is the oldest, and leaves into it.
+        w.read(2);
+        w.read(3);
+        assert!(w.caches.entries.peek(Lpn(1)).is_none());
+        assert_eq!(w.read(1), Some(Ppn(500)), "from the second level");
+        assert_eq!(w.table_operations(), (4, 0), "and nothing was written yet");
+        // When the page leaves, it is written whole, without a read.
+        w.read(384);
+        w.read(512);
+        assert_eq!(w.table_operations(), (6, 1));
+        let mut content = Vec::new();
+        w.table.inspect(&w.flash, Vtpn(0), &mut content);
+        assert_eq!(crate::table::entry_in(&content, 1), 500);
+        assert_eq!(w.caches.check(&w.table), Ok(()));
+    }
+
+    #[test]
+    fn when_all_entries_are_pinned_the_oldest_ones_page_is_loaded() {
+        let mut w = World::new();
+        (0..8).for_each(|i| _ = w.write(i, 500 + i));
+        w.read(0);
+        let before = w.table_operations().0;
+        // Two other pages take the second level; the entries are all dirty and stay.
+        let (flash, table) = (&mut w.flash, &mut w.table);
+        w.caches.fetch(flash, table, Vtpn(1), Done::READY).unwrap();
+        w.caches.fetch(flash, table, Vtpn(2), Done::READY).unwrap();
+        assert!(w.caches.entries.victim().is_none());
+        w.read(640);
+        assert_eq!(w.table_operations().0, before + 4, "pages 1, 2, then 0 for room, then 5");
+        assert!(w.caches.entries.peek(Lpn(1)).is_none(), "LPN 1 was the least recently used");
+        assert_eq!(w.read(1), Some(Ppn(501)));
+        assert_eq!(w.caches.check(&w.table), Ok(()));
+    }
+
+    #[test]
+    fn a_checkpoint_writes_each_page_once_with_all_its_news() {
+        let mut w = World::new();
+        for (lpn, ppn) in [(1, 500), (2, 501), (130, 502), (300, 503)] {
+            w.write(lpn, ppn);
+        }
+        let mut written = 0;
+        while w.caches.clean_one(&mut w.flash, &mut w.table).unwrap().is_some() {
+            written += 1;
+        }
+        assert_eq!((written, w.flash.counters.programs_by(Cause::Checkpoint)), (3, 3));
+        for (lpn, ppn) in [(1, 500), (2, 501), (130, 502), (300, 503)] {
+            let mut content = Vec::new();
+            let (vtpn, slot) = w.table.place(Lpn(lpn));
+            w.table.inspect(&w.flash, vtpn, &mut content);
+            assert_eq!(crate::table::entry_in(&content, slot), ppn);
+        }
+        assert_eq!(w.caches.check(&w.table), Ok(()));
+    }
+}

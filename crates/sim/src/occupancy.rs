@@ -1,0 +1,69 @@
+//! What a demand-cached mapping holds, looked at every 10,000 host pages: entries and dirty entries by translation page.
+
+use ftl::{CachedPage, Scheme};
+
+use crate::results::CacheSample;
+
+/// Host pages between two looks, at first.
+const EVERY_PAGES: u64 = 10_000;
+/// Looks before their distance doubles.
+const MOST_SAMPLES: usize = 512;
+/// Dirty entries of one page that are told apart.
+const MOST_DIRTY: usize = 4096;
+
+/// The looks of a phase.
+#[derive(Clone, Debug)]
+pub(crate) struct Occupancy {
+    every: u64,
+    /// Lookups at which the next look is due; `u64::MAX` when there is none.
+    pub(crate) due: u64,
+    samples: Vec<CacheSample>,
+    /// Cached pages seen, by their dirty entries.
+    dirty: Vec<u64>,
+}
+
+impl Occupancy {
+    pub(crate) fn new(on: bool) -> Occupancy {
+        Occupancy {
+            every: EVERY_PAGES,
+            due: if on { EVERY_PAGES } else { u64::MAX },
+            samples: Vec::with_capacity(if on { MOST_SAMPLES + 1 } else { 0 }),
+            dirty: vec![0; if on { MOST_DIRTY + 1 } else { 0 }],
+        }
+    }
+
+    /// Looks at the cache. A scheme that does not cache on demand holds nothing, and is not looked at again.
+    #[cold]
+    pub(crate) fn look<S: Scheme>(&mut self, scheme: &S, lookups: u64) {
+        let mut sample = CacheSample { lookups, ..CacheSample::default() };
+        let dirty = &mut self.dirty;
+        scheme.cached(&mut |page: CachedPage| {
+            sample.pages += 1;
+            sample.entries += u64::from(page.entries);
+            sample.dirty += u64::from(page.dirty);
+            dirty[(page.dirty as usize).min(MOST_DIRTY)] += 1;
+        });
+        if sample.pages == 0 {
+            self.due = u64::MAX;
+            return;
+        }
+        self.samples.push(sample);
+        if self.samples.len() > MOST_SAMPLES {
+            let mut odd = false;
+            self.samples.retain(|_| {
+                odd = !odd;
+                !odd
+            });
+            self.every *= 2;
+        }
+        self.due = lookups + self.every;
+    }
+
+    /// The looks, and cached pages seen by their dirty entries, up to the most there were.
+    pub(crate) fn finish(self) -> (Vec<CacheSample>, Vec<u64>) {
+        let mut dirty = self.dirty;
+        let most = dirty.iter().rposition(|&pages| pages > 0).map_or(0, |last| last + 1);
+        dirty.truncate(most);
+        (self.samples, dirty)
+    }
+}

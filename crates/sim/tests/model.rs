@@ -1,0 +1,130 @@
+//! The TPFTL paper's analytical models against the simulation, where their assumptions hold: one die, one request at a
+//! time, a full device, a full cache, one unit replaced for each miss.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{experiment, phase, short};
+use nand::{Device, Geometry};
+use sim::model::{error, Costs, Gc, Inputs, Times};
+use sim::{run, CacheSize, PhaseSpec};
+use workload::fio::Pattern;
+
+/// One chip of 64-page blocks with the TPFTL paper's times; small, so that it is soon in steady state.
+fn device() -> Device {
+    let mut device = Device::named("tpftl-512m").unwrap();
+    let blocks_per_plane = 512;
+    device.geometry = Geometry { blocks_per_plane, ..device.geometry };
+    device.exported_pages = device.geometry.pages() * 4 / 5;
+    device
+}
+
+struct Compared {
+    printed: Costs,
+    grouped: Costs,
+    found: Costs,
+    /// Simulated time for each page access, ns.
+    elapsed_ns: f64,
+}
+
+fn compared(scheme: &str, rw: Pattern) -> Compared {
+    let mut e = experiment(device(), scheme, vec![phase("measured", vec![short(rw, 1, 1, 60_000)])]);
+    e.warm_up.push(phase("age", vec![short(Pattern::RandWrite, 1, 1, 100_000)]));
+    e.cache = CacheSize::Share(0.06);
+    let run = run(&e, &()).unwrap();
+    let (phase, device) = (&run.phases[0], &run.device);
+    let times = Times::of(device);
+    let predict = |gc| Inputs::of(phase, device, gc).unwrap().predict(&times);
+    Compared {
+        printed: predict(Gc::Entries),
+        grouped: predict(Gc::Grouped),
+        found: Costs::simulated(phase, &times).unwrap(),
+        elapsed_ns: phase.elapsed_ns as f64 / (phase.pages_read + phase.pages_written) as f64,
+    }
+}
+
+fn near(what: &str, predicted: f64, found: f64, within: f64) {
+    let missed = error(Some(predicted), Some(found)).unwrap();
+    assert!(missed.abs() < within, "{what}: predicted {predicted}, found {found}, {:.1} %", 100.0 * missed);
+}
+
+#[test]
+fn one_die_one_request_at_a_time() {
+    for (rw, name) in [(Pattern::RandWrite, "writes"), (Pattern::RandReadWrite, "reads and writes")] {
+        let Compared { printed, grouped, found, elapsed_ns } = compared("dftl", rw);
+        let what = |part: &str| format!("DFTL, {name}, {part}");
+        near(&what("operations fill the time"), found.access_ns, elapsed_ns, 0.01);
+        near(&what("T_at"), grouped.translation_ns, found.translation_ns, 0.02);
+        near(&what("T_gcd"), grouped.data_gc_ns, found.data_gc_ns, 0.03);
+        near(&what("T_gct"), grouped.translation_gc_ns, found.translation_gc_ns, 0.05);
+        near(&what("page access"), grouped.access_ns, elapsed_ns, 0.03);
+        near(
+            &what("write amplification"),
+            grouped.write_amplification.unwrap(),
+            found.write_amplification.unwrap(),
+            0.03,
+        );
+        assert!(printed.data_gc_ns > grouped.data_gc_ns, "moved pages share updates, so there are fewer");
+        assert_eq!(printed.translation_ns, grouped.translation_ns);
+    }
+}
+
+#[test]
+fn the_ideal_map_costs_collection_alone() {
+    let Compared { printed, found, elapsed_ns, .. } = compared("page", Pattern::RandWrite);
+    assert_eq!((printed.translation_ns, printed.translation_gc_ns), (0.0, 0.0));
+    assert_eq!((found.translation_ns, found.translation_gc_ns), (0.0, 0.0));
+    near("T_gcd", printed.data_gc_ns, found.data_gc_ns, 0.03);
+    near("page access", printed.access_ns, elapsed_ns, 0.03);
+}
+
+#[test]
+fn where_a_write_back_needs_no_read_equation_1_is_too_dear() {
+    let Compared { grouped, found, .. } = compared("sftl", Pattern::RandWrite);
+    assert!(grouped.translation_ns > found.translation_ns);
+}
+
+#[test]
+fn without_an_access_there_is_no_cost() {
+    let mut e = experiment(device(), "dftl", vec![PhaseSpec::fill()]);
+    e.warm_up.clear();
+    let run = run(&e, &()).unwrap();
+    let nothing = sim::results::Phase::default();
+    assert!(Inputs::of(&nothing, &run.device, Gc::Entries).is_none());
+    assert!(Costs::simulated(&nothing, &Times::of(&run.device)).is_none());
+}
+
+#[test]
+fn what_is_cached_is_looked_at_the_same_way_for_every_scheme() {
+    let at_most = |scheme: &str, entry_bytes: f64| {
+        let mut e = experiment(
+            device(),
+            scheme,
+            vec![phase("measured", vec![short(Pattern::RandReadWrite, 1, 1, 60_000)])],
+        );
+        e.cache = CacheSize::Share(0.06);
+        let cache_bytes = e.cache.bytes(e.device.exported_pages).unwrap() as f64;
+        let phase = run(&e, &()).unwrap().phases.remove(0);
+        assert_eq!(phase.cache_samples.len(), 6, "{scheme}: every 10,000 of 60,000 pages");
+        for sample in &phase.cache_samples {
+            assert!(sample.dirty <= sample.entries && sample.pages <= sample.entries, "{scheme}: {sample:?}");
+            assert!(sample.entries as f64 * entry_bytes <= cache_bytes, "{scheme}: {sample:?}");
+        }
+        let seen: u64 = phase.dirty_per_cached_page.iter().sum();
+        assert_eq!(seen, phase.cache_samples.iter().map(|s| s.pages).sum::<u64>());
+        let dirty: u64 =
+            (0..).zip(&phase.dirty_per_cached_page).map(|(dirty, pages): (u64, _)| dirty * pages).sum();
+        assert_eq!(dirty, phase.cache_samples.iter().map(|s| s.dirty).sum::<u64>());
+        phase
+    };
+    let dftl = at_most("dftl", 8.0);
+    let tpftl = at_most("tpftl", 6.0);
+    let sftl = at_most("sftl", 0.0);
+    at_most("cdftl", 4.0);
+    assert!(tpftl.dirty_per_cached_page() < dftl.dirty_per_cached_page(), "batch updates leave few dirty");
+    assert!(sftl.entries_per_cached_page() > dftl.entries_per_cached_page(), "whole pages");
+    let mut e =
+        experiment(device(), "page", vec![phase("measured", vec![short(Pattern::RandRead, 1, 1, 30_000)])]);
+    e.cache = CacheSize::Share(0.06);
+    assert!(run(&e, &()).unwrap().phases[0].cache_samples.is_empty(), "the whole table is in memory");
+}
