@@ -1,6 +1,9 @@
 //! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to `schemes!`.
 
+pub mod adapt;
 pub mod dftl;
+pub mod fast;
+pub mod faster;
 pub mod page;
 pub mod tpftl;
 
@@ -29,4 +32,4 @@ macro_rules! schemes {
     };
 }
 
-schemes![page::PageMap, dftl::Dftl, tpftl::Tpftl];
+schemes![page::PageMap, dftl::Dftl, tpftl::Tpftl, fast::FastFtl, faster::FasterFtl, adapt::AdaptFtl];
