@@ -14,12 +14,12 @@ use crate::table::{self, Table};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
 
 const MAGIC_CHECKPOINT: u32 = 0x4b43_5446; // "FTCK"
-const MAGIC_JOURNAL: u32 = 0x4a54_5446; // "FTTJ"
-const FORMAT: u32 = 1;
+pub(crate) const MAGIC_JOURNAL: u32 = 0x4a54_5446; // "FTTJ"
+pub(crate) const FORMAT: u32 = 1;
 /// Bytes before the payload of every metadata page.
-const HEADER: usize = 32;
+pub(crate) const HEADER: usize = 32;
 /// Bytes of a trim record: first LPN, pages, version.
-const RECORD: usize = 16;
+pub(crate) const RECORD: usize = 16;
 /// Bytes of a frontier record: epoch and next PPN. The epoch, unlike the superblock, says which opening is meant: a
 /// retired block keeps pages of an older one.
 const FRONTIER: usize = 8;
@@ -243,7 +243,7 @@ pub(crate) fn parse(content: &[u8]) -> Option<Page> {
     })
 }
 
-fn header(buffer: &mut [u8], magic: u32, count: u32, page: u32, pages: u32, version: u64) {
+pub(crate) fn header(buffer: &mut [u8], magic: u32, count: u32, page: u32, pages: u32, version: u64) {
     buffer.fill(0);
     put32(buffer, 0, magic);
     put32(buffer, 8, FORMAT);
@@ -253,22 +253,22 @@ fn header(buffer: &mut [u8], magic: u32, count: u32, page: u32, pages: u32, vers
     put64(buffer, 24, version);
 }
 
-fn put32(buffer: &mut [u8], at: usize, value: u32) {
+pub(crate) fn put32(buffer: &mut [u8], at: usize, value: u32) {
     buffer[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-fn put64(buffer: &mut [u8], at: usize, value: u64) {
+pub(crate) fn put64(buffer: &mut [u8], at: usize, value: u64) {
     buffer[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-fn get32(buffer: &[u8], at: usize) -> u32 {
+pub(crate) fn get32(buffer: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([buffer[at], buffer[at + 1], buffer[at + 2], buffer[at + 3]])
 }
 
-fn get64(buffer: &[u8], at: usize) -> u64 {
+pub(crate) fn get64(buffer: &[u8], at: usize) -> u64 {
     u64::from(get32(buffer, at)) | u64::from(get32(buffer, at + 4)) << 32
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }

@@ -114,6 +114,18 @@ pub struct Counters {
     pub moved_data: u64,
     /// Valid pages moved out of translation superblocks.
     pub moved_translation: u64,
+    /// Merges of log-block schemes by kind: switch, partial, full. One for each logical block merged.
+    pub merges: [u64; 3],
+    /// Valid log pages moved on inside the log instead of being merged.
+    pub second_chances: u64,
+    /// Of these, rewritten or trimmed by the host before they came round again.
+    pub second_chances_used: u64,
+    /// Whole log blocks put back to the rear of the log (ADAPT's aggregated data movement).
+    pub aggregated_moves: u64,
+    /// Log blocks reused before their turn because nothing in them was valid (ADAPT's early reuse).
+    pub early_reuses: u64,
+    /// Log blocks opened for sequential writes.
+    pub sequential_blocks: u64,
     /// Uncorrectable reads, failed programs, failed erases.
     pub uncorrectable: u64,
     /// Programs that failed.

@@ -323,6 +323,35 @@ impl<N: Nand> Flash<N> {
         }
     }
 
+    /// Programs one page of a block that the caller manages itself ([`crate::pool::Pool`]): no stream, no second attempt.
+    pub(crate) fn program_page(
+        &mut self,
+        ppn: Ppn,
+        oob: Oob,
+        from: Source<'_>,
+        cause: Cause,
+        after: Done,
+    ) -> Result<Done, Fault> {
+        let class = if cause.host_waits() { Class::HostWrite } else { Class::CollectionProgram };
+        self.counters.programs[cause as usize][oob.kind as usize] += 1;
+        let programmed = self.nand.program(ppn, oob, class, from, after);
+        self.counters.programs_failed += u64::from(matches!(programmed, Err(Fault::ProgramFailed { .. })));
+        programmed
+    }
+
+    /// Erases one NAND block that the caller manages itself.
+    pub(crate) fn erase_block(&mut self, block: Pbn, cause: Cause, after: Done) -> Result<Done, Fault> {
+        self.counters.erases[cause as usize] += 1;
+        let erased = self.nand.erase(block, after);
+        self.counters.erases_failed += u64::from(matches!(erased, Err(Fault::EraseFailed { .. })));
+        erased
+    }
+
+    /// Marks a NAND block that the caller manages itself as bad.
+    pub(crate) fn retire_block(&mut self, block: Pbn) {
+        self.nand.retire(block);
+    }
+
     /// Keeps the collection reserve in time, not only in the order of calls: the first row of a superblock that the host
     /// begins waits until the next `reserve` free ones are erased. Else host writes could fill what collection has freed
     /// in name before its copies are made, and a power cut would leave recovery without room.

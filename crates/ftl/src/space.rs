@@ -86,6 +86,8 @@ pub struct Space {
     /// Blocks in which a program failed: not written again, and retired when their superblock is collected.
     suspect: Vec<bool>,
     valid_pages: [u64; 3],
+    /// Free blocks of the pool that manages the array instead, if one does.
+    pooled: u32,
 }
 
 impl Space {
@@ -103,6 +105,7 @@ impl Space {
             epoch: 0,
             suspect: vec![false; geometry.blocks() as usize],
             valid_pages: [0; 3],
+            pooled: 0,
             geometry,
         };
         for superblock in 0..count {
@@ -138,7 +141,14 @@ impl Space {
     /// Superblocks that can be opened.
     #[inline]
     pub fn free_superblocks(&self) -> u32 {
-        self.free.len() as u32
+        self.free.len() as u32 + self.pooled
+    }
+
+    /// Leaves superblocks to a pool of blocks ([`crate::pool::Pool`]), which has so many free now. Valid pages are still
+    /// recorded here.
+    pub(crate) fn lent(&mut self, free_blocks: u32) {
+        self.free.clear();
+        self.pooled = free_blocks;
     }
 
     /// Pages that can hold anything, bad blocks left out.

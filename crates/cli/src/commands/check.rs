@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use check::{sweep, Failure, SweepOptions, SweepReport};
 use clap::Args;
 use nand::Device;
-use sim::Experiment;
+use sim::{CacheSize, Experiment};
 
 use super::compare::rehearse;
 use super::progress::Bars;
@@ -59,6 +59,7 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
     for scheme in &schemes {
         let mut trial = Experiment::new(Device::named("tpftl-512m")?, &scheme.name);
         trial.parameters.clone_from(&scheme.parameters);
+        trial.cache = CacheSize::Share(1.0); // whether the parameters are possible at all
         rehearse(&trial)?;
     }
     let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();

@@ -1,7 +1,10 @@
 //! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to `schemes!`.
 
+pub mod adapt;
 pub mod cdftl;
 pub mod dftl;
+pub mod fast;
+pub mod faster;
 pub mod leaftl;
 pub mod learnedftl;
 pub mod page;
@@ -42,4 +45,7 @@ schemes![
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,
     leaftl::Leaftl,
+    fast::FastFtl,
+    faster::FasterFtl,
+    adapt::AdaptFtl,
 ];

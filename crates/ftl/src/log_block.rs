@@ -1,0 +1,605 @@
+//! What log-block (hybrid) FTLs share: a block-mapped data area and a small page-mapped log.
+//!
+//! | papers' term | here |
+//! | --- | --- |
+//! | logical block, block mapping table | [`Core::data_block`]: a block of the pool that holds each page at its offset |
+//! | log block | a block of the pool whose pages are found one by one ([`Core::log_page`]) |
+//! | free block pool | [`Pool`] |
+//! | switch, partial, full merge | [`Merge`]; `log_block/merge.rs`, `log_block/sequential.rs` |
+//! | sequential and random log blocks | `log_block/sequential.rs`, `log_block/random.rs` |
+//!
+//! A paper is a [`Policy`]: where the next host page goes, and which log block is emptied when room is short. [`LogBlock`]
+//! makes a [`Scheme`] of it: reads, trims, journal, checkpoints, recovery and checks are the same for all.
+//!
+//! **NAND's rules.** Pages of a block are programmed in order and none is skipped, so a page is written in place only
+//! when its offset is the next page of its data block, and an offset that holds nothing, before one that does, takes a
+//! filler page in a merge (a program, charged; pages behind the last one are left free and may be written in place later).
+//!
+//! **Power cuts.** Every page carries LPN and version. A merge copies while the originals are still mapped and intact; they
+//! are erased after every copy is programmed. So a cut at any moment finds the newest version of each page somewhere, and
+//! `log_block/recover.rs` needs no note of what was under way.
+//!
+//! **Memory.** Valid bits are the controller's, as for page-mapped schemes, and not part of the mapping budget. The block
+//! map, the log's page map and what a policy adds are: [`Scheme::memory`].
+
+mod journal;
+mod merge;
+pub(crate) mod random;
+mod recover;
+pub(crate) mod sequential;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::pool::{Pool, NONE};
+use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
+use journal::Journal;
+use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source};
+
+/// Kinds of merges, and their index in [`crate::Counters::merges`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The log block holds the whole logical block in order: it becomes the data block.
+    Switch = 0,
+    /// It holds the first pages in order: the rest is copied behind them, and it becomes the data block.
+    Partial = 1,
+    /// The newest pages are gathered in order into one block, wherever they are.
+    Full = 2,
+}
+
+/// Free blocks that a write may rely on: one to merge into, one for a log block that is opened before another is emptied,
+/// one for a merge that begins again because a program failed.
+const RESERVE: u32 = 3;
+
+/// What a block of the pool is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Unused,
+    /// Holds the pages of a logical block, each at its offset.
+    Data(u32),
+    Log,
+    Metadata,
+}
+
+/// The sizes that follow from array and configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Pages of a block.
+    pub block_pages: u32,
+    /// NAND blocks of a block.
+    pub units: u32,
+    /// Logical blocks.
+    pub logical_blocks: u32,
+    /// Log blocks at most.
+    pub log_blocks: u32,
+    /// Pages of the array.
+    pub physical_pages: u32,
+    /// Blocks kept for journal and checkpoints.
+    metadata_blocks: u32,
+}
+
+/// The parameter that every log-block scheme with a log has.
+pub(crate) const LOG: Parameter =
+    Parameter { name: "log", default: "3", what: "size of the log, % of the exported capacity" };
+
+/// A page that the host writes, and the request it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct HostPage {
+    /// The page.
+    pub lpn: Lpn,
+    /// Pages of the request from this one on.
+    pub rest: u32,
+    /// First page of the request.
+    pub base: Lpn,
+    /// Pages of the request.
+    pub size: u32,
+}
+
+impl HostPage {
+    /// Whether this is the first page of its request.
+    pub fn is_first(&self) -> bool {
+        self.lpn == self.base
+    }
+}
+
+/// What differs between the log-block papers.
+pub trait Policy: Sized + Clone + Send + 'static {
+    /// Name, paper, parameters.
+    const INFO: Info;
+    /// Log blocks without which it cannot work.
+    const LEAST_LOG: u32;
+    /// Whether it wants to know of log blocks whose last valid page went ([`Core::take_emptied`]).
+    const WATCHES: bool = false;
+
+    /// From the parameters; `layout` says how large everything is.
+    fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError>;
+
+    /// Takes over the log blocks that recovery found, oldest first.
+    fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, logs: Vec<u32>);
+
+    /// Writes a page; makes room first.
+    fn write<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        page: HostPage,
+        at: Done,
+    ) -> Result<Done, Fault>;
+
+    /// Calls `each` for every log block.
+    fn log_blocks(&self, each: &mut dyn FnMut(u32));
+
+    /// Bytes of the log's mapping and of the paper's own structures, at the greatest they can be.
+    fn memory(&self, layout: &Layout) -> Vec<(&'static str, u64)>;
+
+    /// Checks the structures against each other.
+    fn check<N: Nand>(&self, _core: &Core, _flash: &Flash<N>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Block map, log map and pool: the state of any log-block FTL.
+#[derive(Clone, Debug)]
+pub struct Core {
+    /// Blocks.
+    pub pool: Pool,
+    layout: Layout,
+    exported_pages: u32,
+    /// By logical block: the block that holds its pages in place.
+    data: Vec<u32>,
+    /// By block.
+    roles: Vec<Role>,
+    /// By LPN: the page in the log that holds it.
+    log: Vec<u32>,
+    /// By PPN: the LPN, for pages of log blocks.
+    lpns: Vec<u32>,
+    log_count: u32,
+    journal: Journal,
+    /// The copies of the merge under way.
+    staged: Vec<(Lpn, Ppn)>,
+    /// Log blocks whose last valid page went, for policies that want to know.
+    emptied: Vec<u32>,
+    watches: bool,
+}
+
+impl Core {
+    fn new(pool: Pool, layout: Layout, exported_pages: u32, page_bytes: u32) -> Core {
+        let pages = pool.geometry().pages() as usize;
+        Core {
+            data: vec![NONE; layout.logical_blocks as usize],
+            roles: vec![Role::Unused; pool.numbers() as usize],
+            log: vec![NONE; exported_pages as usize],
+            lpns: vec![NONE; pages],
+            log_count: 0,
+            journal: Journal::new(page_bytes, &layout),
+            staged: Vec::with_capacity(layout.block_pages as usize),
+            emptied: Vec::with_capacity(pool.numbers() as usize),
+            watches: false,
+            pool,
+            layout,
+            exported_pages,
+        }
+    }
+
+    /// The sizes.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Logical block and offset of a page.
+    #[inline]
+    pub fn place(&self, lpn: Lpn) -> (u32, u32) {
+        (lpn.0 / self.layout.block_pages, lpn.0 % self.layout.block_pages)
+    }
+
+    /// The page at `offset` of a logical block; `None` past the end of the device.
+    #[inline]
+    fn lpn(&self, logical: u32, offset: u32) -> Option<Lpn> {
+        let lpn = logical * self.layout.block_pages + offset;
+        (lpn < self.exported_pages).then_some(Lpn(lpn))
+    }
+
+    /// The block that holds a logical block's pages in place, if there is one.
+    pub fn data_block(&self, logical: u32) -> Option<u32> {
+        let block = self.data[logical as usize];
+        (block != NONE).then_some(block)
+    }
+
+    /// Where the log holds `lpn`, if it does.
+    #[inline]
+    pub fn log_page(&self, lpn: Lpn) -> Option<Ppn> {
+        let page = self.log[lpn.0 as usize];
+        (page != NONE).then_some(Ppn(page))
+    }
+
+    /// Where the newest version of `lpn` is: in the log, else in its data block.
+    #[inline]
+    pub fn lookup<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn) -> Option<Ppn> {
+        let page = self.log[lpn.0 as usize];
+        if page != NONE {
+            return Some(Ppn(page));
+        }
+        let (logical, offset) = self.place(lpn);
+        let page = self.pool.page_if_there(self.data_block(logical)?, offset)?;
+        flash.space.is_valid(page).then_some(page)
+    }
+
+    /// Log blocks that there may be now: fewer than configured once bad blocks have used up the spare ones.
+    pub fn log_limit(&self) -> u32 {
+        let others = self.layout.logical_blocks + self.layout.metadata_blocks + RESERVE;
+        self.layout.log_blocks.min(self.pool.total_blocks().saturating_sub(others))
+    }
+
+    /// Log blocks in use.
+    pub fn log_count(&self) -> u32 {
+        self.log_count
+    }
+
+    /// The page programmed at `ppn` holds `lpn` from now on, in the log or in place.
+    pub(crate) fn record<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, ppn: Ppn, in_log: bool) {
+        self.forget(flash, lpn);
+        self.pool.validate(flash, ppn);
+        if in_log {
+            self.log[lpn.0 as usize] = ppn.0;
+            self.lpns[ppn.0 as usize] = lpn.0;
+        }
+    }
+
+    /// Unmaps `lpn`. Returns whether it was mapped.
+    pub(crate) fn forget<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn) -> bool {
+        let Some(old) = self.lookup(flash, lpn) else { return false };
+        self.log[lpn.0 as usize] = NONE;
+        let block = self.pool.invalidate(flash, old);
+        if self.watches && self.pool.valid(block) == 0 && self.is_log(block) {
+            self.emptied.push(block);
+        }
+        true
+    }
+
+    /// Log blocks whose last valid page went since this was asked last.
+    pub(crate) fn take_emptied(&mut self) -> Option<u32> {
+        self.emptied.pop()
+    }
+
+    /// The LPN of the valid page at `position` of a log block.
+    pub(crate) fn log_lpn<N: Nand>(&self, flash: &Flash<N>, block: u32, position: u32) -> Option<Lpn> {
+        let ppn = self.pool.page_if_there(block, position)?;
+        flash.space.is_valid(ppn).then(|| Lpn(self.lpns[ppn.0 as usize]))
+    }
+
+    /// Opens a log block.
+    pub(crate) fn open_log<N: Nand>(&mut self, flash: &mut Flash<N>) -> u32 {
+        let block = self.pool.open(flash, true);
+        self.roles[block as usize] = Role::Log;
+        self.log_count += 1;
+        block
+    }
+
+    /// Programs what the host writes at the next page of `block`. `None` when that failed, and the block is closed.
+    pub(crate) fn write_next<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        lpn: Lpn,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        let content = Content::version(flash.next_version());
+        let (kind, cause) = (PageKind::Data, Cause::Host);
+        let placed = self.pool.place(flash, block, kind, lpn.0, content, Source::Host, cause, at)?;
+        let in_log = self.roles[block as usize] == Role::Log;
+        Ok(placed.map(|(ppn, done)| {
+            self.record(flash, lpn, ppn, in_log);
+            done
+        }))
+    }
+
+    /// Programs what the host writes anywhere in the log block `block`. `None` when it is full.
+    pub(crate) fn append<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        lpn: Lpn,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        let content = Content::version(flash.next_version());
+        let (kind, cause) = (PageKind::Data, Cause::Host);
+        let placed = self.pool.append(flash, block, kind, lpn.0, content, Source::Host, cause, at)?;
+        Ok(placed.map(|(ppn, done)| {
+            self.record(flash, lpn, ppn, true);
+            done
+        }))
+    }
+
+    /// Writes a page in place if its offset is the next free page of its data block, or the first of a logical block that
+    /// has none yet. `None`: it has to go to the log.
+    pub(crate) fn write_in_place<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        let (logical, offset) = self.place(lpn);
+        let block = match self.data_block(logical) {
+            Some(block) if self.pool.next(block) == offset => block,
+            None if offset == 0 => {
+                let block = self.pool.open(flash, true);
+                self.roles[block as usize] = Role::Data(logical);
+                self.data[logical as usize] = block;
+                block
+            }
+            _ => return Ok(None),
+        };
+        self.write_next(flash, block, lpn, at)
+    }
+
+    /// Erases a block in which nothing is valid. Trims are made durable first: else a cut could bring back a version
+    /// older than one that only this block still held.
+    pub(crate) fn release<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        cause: Cause,
+    ) -> Result<Done, Fault> {
+        self.write_pending(flash)?;
+        match std::mem::replace(&mut self.roles[block as usize], Role::Unused) {
+            Role::Log => self.log_count -= 1,
+            Role::Data(logical) if self.data[logical as usize] == block => {
+                self.data[logical as usize] = NONE;
+            }
+            _ => {}
+        }
+        self.pool.erase(flash, block, cause, Done::READY)
+    }
+
+    fn is_log(&self, block: u32) -> bool {
+        self.roles[block as usize] == Role::Log
+    }
+}
+
+/// A log-block FTL with policy `P`.
+#[derive(Clone, Debug)]
+pub struct LogBlock<P> {
+    core: Core,
+    policy: P,
+    /// The request under way: its first page, its pages, and how many of them are still to come.
+    base: Lpn,
+    size: u32,
+    left: u32,
+}
+
+impl<P: Policy> LogBlock<P> {
+    /// The pages of a request come one after the other with `rest` counting down: a page that does not go on where the
+    /// last one ended begins another request.
+    fn page(&mut self, lpn: Lpn, rest: u32) -> HostPage {
+        let goes_on = self.left == rest && lpn.0 == self.base.0 + (self.size - rest);
+        if !goes_on || self.left == 0 {
+            (self.base, self.size) = (lpn, rest);
+        }
+        self.left = rest - 1;
+        HostPage { lpn, rest, base: self.base, size: self.size }
+    }
+
+    /// The policy, for tests.
+    #[cfg(test)]
+    pub(crate) fn parts(&mut self) -> (&mut Core, &mut P) {
+        (&mut self.core, &mut self.policy)
+    }
+}
+
+impl<P: Policy> Scheme for LogBlock<P> {
+    const INFO: Info = P::INFO;
+
+    fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
+        config.check_parameters(&P::INFO)?;
+        let mut pool = Pool::new(flash.nand());
+        let page_bytes = flash.nand().geometry().page_bytes;
+        let layout = layout_of::<P>(&pool, page_bytes, config)?;
+        let mut policy = P::new(config, &layout)?;
+        check_memory(&policy, &layout, config)?;
+        pool.keep_reserve(RESERVE);
+        let mut core = Core::new(pool, layout, config.exported_pages, page_bytes);
+        let logs = recover::recover(flash, &mut core)?;
+        core.watches = P::WATCHES;
+        policy.restore(&core, flash, logs);
+        Ok(LogBlock { core, policy, base: Lpn(0), size: 0, left: 0 })
+    }
+
+    #[inline]
+    fn read<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        _rest: u32,
+        at: Done,
+    ) -> Result<(Option<Oob>, Done), Fault> {
+        flash.counters.lookups += 1;
+        flash.counters.cmt_hits += 1;
+        match self.core.lookup(flash, lpn) {
+            Some(ppn) => {
+                let (oob, done) = flash.read_data(ppn, lpn, Sink::Host, Cause::Host, at)?;
+                Ok((Some(oob), done))
+            }
+            None => Ok((None, at)),
+        }
+    }
+
+    #[inline]
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
+        flash.counters.lookups += 1;
+        flash.counters.cmt_hits += 1;
+        if self.core.log_limit() < P::LEAST_LOG.min(self.core.layout.log_blocks) {
+            return Err(Fault::Medium);
+        }
+        let page = self.page(lpn, rest);
+        self.policy.write(&mut self.core, flash, page, at)
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        first: Lpn,
+        pages: u32,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        self.core.trim(flash, first, pages, at)
+    }
+
+    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
+        self.core.write_pending(flash)?;
+        let settled = flash.settle();
+        Ok(flash.join(settled, at))
+    }
+
+    fn idle<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        Ok(None)
+    }
+
+    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+        self.core.checkpoint(flash)
+    }
+
+    fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
+        for lpn in (0..self.core.exported_pages).map(Lpn) {
+            if let Some(ppn) = self.core.lookup(flash, lpn) {
+                each(lpn, ppn);
+            }
+        }
+    }
+
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+        self.core.check(flash)?;
+        let mut listed = vec![0u8; self.core.pool.numbers() as usize];
+        self.policy.log_blocks(&mut |block| listed[block as usize] += 1);
+        let wrong = (0..).zip(&listed).find(|&(block, &times)| times != u8::from(self.core.is_log(block)));
+        if let Some((block, times)) = wrong {
+            let role = self.core.roles[block as usize];
+            return Err(format!("the scheme lists block {block}, which is {role:?}, {times} times"));
+        }
+        self.policy.check(&self.core, flash)
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { parts: parts(&self.policy, &self.core.layout) }
+    }
+}
+
+fn parts<P: Policy>(policy: &P, layout: &Layout) -> Vec<(&'static str, u64)> {
+    // An entry: number of the block and, in the spare bits, its next page.
+    let mut parts = vec![("block map", 4 * u64::from(layout.logical_blocks))];
+    if layout.units > 1 {
+        let blocks = layout.logical_blocks + layout.log_blocks;
+        parts.push(("NAND blocks of each block", 4 * u64::from(blocks) * u64::from(layout.units)));
+    }
+    parts.extend(policy.memory(layout));
+    parts
+}
+
+fn check_memory<P: Policy>(policy: &P, layout: &Layout, config: &Config) -> Result<(), ConfigError> {
+    let needed: u64 = parts(policy, layout).iter().map(|&(_, bytes)| bytes).sum();
+    if needed > config.cache_bytes {
+        return Err(ConfigError(format!(
+            "scheme {}: its mapping needs {needed} bytes of memory for {} logical blocks and {} log blocks of {} \
+             pages, and the cache has {}; give it a cache of at least {needed} bytes, or a smaller log",
+            P::INFO.name, layout.logical_blocks, layout.log_blocks, layout.block_pages, config.cache_bytes
+        )));
+    }
+    Ok(())
+}
+
+/// The sizes, or why they do not fit the array.
+fn layout_of<P: Policy>(pool: &Pool, page_bytes: u32, config: &Config) -> Result<Layout, ConfigError> {
+    let block_pages = pool.block_pages();
+    let logical_blocks = config.exported_pages.div_ceil(block_pages);
+    let share: f64 = match P::LEAST_LOG {
+        0 => 0.0,
+        _ => number(config, &P::INFO, LOG.name, 0.0, 100.0)?,
+    };
+    let wanted = (f64::from(logical_blocks) * share / 100.0).ceil() as u32;
+    let mut layout = Layout {
+        block_pages,
+        units: pool.units(),
+        logical_blocks,
+        log_blocks: wanted.max(P::LEAST_LOG),
+        physical_pages: pool.geometry().pages(),
+        metadata_blocks: 0,
+    };
+    layout.metadata_blocks = journal::blocks_needed(page_bytes, &layout);
+    let spare = u64::from(layout.log_blocks) + u64::from(layout.metadata_blocks) + u64::from(RESERVE);
+    let total = u64::from(pool.total_blocks());
+    if config.exported_pages == 0 || u64::from(logical_blocks) + spare > total {
+        return Err(ConfigError(format!(
+            "over-provisioning: {} pages are exported, which are {logical_blocks} logical blocks of {block_pages} pages, \
+             and scheme {} needs {} log blocks, {} for journal and checkpoints and {RESERVE} to merge into, of {total} \
+             usable; export from 1 to about {} pages",
+            config.exported_pages,
+            P::INFO.name,
+            layout.log_blocks,
+            layout.metadata_blocks,
+            total.saturating_sub(spare) * u64::from(block_pages)
+        )));
+    }
+    Ok(layout)
+}
+
+/// A numeric parameter between two bounds.
+pub(crate) fn number(
+    config: &Config,
+    info: &Info,
+    name: &'static str,
+    least: f64,
+    most: f64,
+) -> Result<f64, ConfigError> {
+    let text = config.parameter(info, name);
+    let value = text.parse().ok().filter(|value: &f64| (least..=most).contains(value));
+    value.ok_or_else(|| {
+        ConfigError(format!(
+            "scheme {}: {name} = {text}; a number from {least} to {most} is needed",
+            info.name
+        ))
+    })
+}
+
+impl Core {
+    /// Checks block map, log map and pool against each other.
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+        self.pool.check(flash)?;
+        let mut mapped = 0;
+        for lpn in (0..self.exported_pages).map(Lpn) {
+            let Some(ppn) = self.lookup(flash, lpn) else { continue };
+            mapped += 1;
+            let (block, position) = self.pool.place_of(ppn);
+            if !flash.space.is_valid(ppn) {
+                return Err(format!("LPN {} maps to PPN {}, which is not valid", lpn.0, ppn.0));
+            }
+            let right = match self.roles[block as usize] {
+                Role::Data(logical) => self.place(lpn) == (logical, position),
+                Role::Log => self.lpns[ppn.0 as usize] == lpn.0 && self.log_page(lpn) == Some(ppn),
+                _ => false,
+            };
+            if !right {
+                let role = self.roles[block as usize];
+                return Err(format!("LPN {} maps to page {position} of a block that is {role:?}", lpn.0));
+            }
+        }
+        let valid = flash.space.valid_pages(PageKind::Data);
+        if valid != mapped {
+            return Err(format!("{valid} data pages are valid but {mapped} are mapped"));
+        }
+        let mut logs = 0;
+        for block in 0..self.pool.numbers() {
+            let role = self.roles[block as usize];
+            logs += u32::from(role == Role::Log);
+            if (role == Role::Unused) == self.pool.is_used(block) {
+                return Err(format!("block {block} is {role:?} but the pool says otherwise"));
+            }
+            if matches!(role, Role::Data(logical) if self.data[logical as usize] != block) {
+                return Err(format!("block {block} is {role:?} but the block map does not lead to it"));
+            }
+        }
+        if logs != self.log_count {
+            return Err(format!("{logs} log blocks, but {} are counted", self.log_count));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Merges: what turns log pages back into data blocks.
+
+use super::{Core, Merge, Role};
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::pool::NONE;
+use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
+
+/// What a page holds that only keeps the order: no LPN, no content.
+const FILLER: Content = Content { version: 0, lost: true };
+
+impl Core {
+    /// Copies the newest version of the page at `offset` of a logical block to the next page of `block`, or a filler when
+    /// there is none. `false` when the program failed.
+    fn copy<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        logical: u32,
+        offset: u32,
+        block: u32,
+    ) -> Result<bool, Fault> {
+        let (kind, cause) = (PageKind::Data, Cause::Merge);
+        let newest = self.lpn(logical, offset).and_then(|lpn| Some((lpn, self.lookup(flash, lpn)?)));
+        let Some((lpn, from)) = newest else {
+            let placed =
+                self.pool.place(flash, block, kind, NONE, FILLER, Source::Nothing, cause, Done::READY)?;
+            return Ok(placed.is_some());
+        };
+        let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
+        assert!(oob.kind == kind && oob.id == lpn.0, "LPN {} maps to a page of LPN {}", lpn.0, oob.id);
+        let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
+        let placed = self.pool.place(flash, block, kind, oob.id, Content::of(oob), source, cause, read)?;
+        flash.counters.moved_data += u64::from(placed.is_some());
+        if let Some((ppn, _)) = placed {
+            self.staged.push((lpn, ppn));
+        }
+        Ok(placed.is_some())
+    }
+
+    /// The last offset of a logical block that holds something at or behind `from`.
+    pub(crate) fn last_mapped<N: Nand>(&self, flash: &Flash<N>, logical: u32, from: u32) -> Option<u32> {
+        let is_mapped =
+            |&offset: &u32| self.lpn(logical, offset).is_some_and(|lpn| self.lookup(flash, lpn).is_some());
+        (from..self.layout.block_pages).rev().find(is_mapped)
+    }
+
+    /// Full merge: the newest pages of a logical block, from its data block and the whole log, in order into a fresh
+    /// block, which becomes its data block. The old one is erased; log blocks lose the pages but stay.
+    pub(crate) fn full_merge<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32) -> Result<(), Fault> {
+        let old = self.data_block(logical);
+        if let Some(last) = self.last_mapped(flash, logical, 0) {
+            let block = self.gather(flash, logical, last)?;
+            for index in 0..self.staged.len() {
+                let (lpn, ppn) = self.staged[index];
+                self.record(flash, lpn, ppn, false);
+            }
+            self.roles[block as usize] = Role::Data(logical);
+            self.data[logical as usize] = block;
+        }
+        flash.counters.merges[Merge::Full as usize] += 1;
+        match old {
+            Some(old) => self.release(flash, old, Cause::Merge).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Copies the pages `0..=last` of a logical block into a fresh block; the copies are in `staged`, not mapped yet. A
+    /// block in which a program fails is given up, which costs nothing but time: the originals are still there.
+    fn gather<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32, last: u32) -> Result<u32, Fault> {
+        'again: loop {
+            if self.pool.free_blocks() == 0 {
+                return Err(Fault::Medium);
+            }
+            let block = self.pool.open(flash, false);
+            self.staged.clear();
+            for offset in 0..=last {
+                if !self.copy(flash, logical, offset, block)? {
+                    self.release(flash, block, Cause::Merge)?;
+                    continue 'again;
+                }
+            }
+            return Ok(block);
+        }
+    }
+
+    /// Copies the newest pages of a logical block into the log block `block`, which holds its pages in place, up to but
+    /// not including `offset`. `false` when a program failed.
+    pub(crate) fn copy_up_to<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        logical: u32,
+        block: u32,
+        offset: u32,
+    ) -> Result<bool, Fault> {
+        while self.pool.next(block) < offset {
+            self.staged.clear();
+            if !self.copy(flash, logical, self.pool.next(block), block)? {
+                return Ok(false);
+            }
+            if let Some((lpn, ppn)) = self.staged.pop() {
+                self.record(flash, lpn, ppn, true);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The log block `block`, which holds pages of a logical block in place, becomes its data block, in which nothing
+    /// else may be valid any more. The old one is erased.
+    pub(crate) fn switch<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        logical: u32,
+        block: u32,
+    ) -> Result<(), Fault> {
+        for position in 0..self.layout.block_pages {
+            if let Some(lpn) = self.log_lpn(flash, block, position) {
+                debug_assert!(self.place(lpn) == (logical, position));
+                self.log[lpn.0 as usize] = NONE;
+            }
+        }
+        self.log_count -= 1;
+        self.roles[block as usize] = Role::Data(logical);
+        let old = std::mem::replace(&mut self.data[logical as usize], block);
+        if old != NONE {
+            self.release(flash, old, Cause::Merge)?;
+        }
+        Ok(())
+    }
+
+    /// Moves a valid page of a log block to the log block `to`. `false` when that one is full.
+    pub(crate) fn move_in_log<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        to: u32,
+    ) -> Result<bool, Fault> {
+        let Some(from) = self.log_page(lpn) else { panic!("LPN {} is not in the log", lpn.0) };
+        if self.pool.next(to) == self.layout.block_pages {
+            return Ok(false);
+        }
+        let (kind, cause) = (PageKind::Data, Cause::Merge);
+        let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
+        let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
+        let placed = self.pool.append(flash, to, kind, lpn.0, Content::of(oob), source, cause, read)?;
+        if let Some((ppn, _)) = placed {
+            flash.counters.moved_data += 1;
+            flash.counters.second_chances += 1;
+            self.record(flash, lpn, ppn, true);
+        }
+        Ok(placed.is_some())
+    }
+}

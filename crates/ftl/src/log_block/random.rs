@@ -1,0 +1,154 @@
+//! Log blocks for random writes: a FIFO of page-mapped blocks, the last of which is written.
+
+use super::{Core, Layout, Policy};
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::log_block::sequential::SequentialArea;
+use nand::{Done, Fault, Lpn, Nand, Ppn};
+use std::collections::VecDeque;
+
+/// The random log blocks, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RandomArea {
+    pub(crate) blocks: VecDeque<u32>,
+    /// By PPN: the page was moved inside the log and not rewritten since. One bit for each log page in a firmware.
+    moved: Vec<u64>,
+}
+
+impl RandomArea {
+    pub(crate) fn new(layout: &Layout) -> RandomArea {
+        RandomArea {
+            blocks: VecDeque::with_capacity(layout.log_blocks as usize + 16),
+            moved: vec![0; (layout.physical_pages as usize).div_ceil(64)],
+        }
+    }
+
+    /// The host is about to rewrite `lpn`: if that was moved on in the log, the move was right.
+    pub(crate) fn rewritten<N: Nand>(&mut self, core: &Core, flash: &mut Flash<N>, lpn: Lpn) {
+        let Some(page) = core.log_page(lpn) else { return };
+        if self.was_moved(page) {
+            flash.counters.second_chances_used += 1;
+            self.mark(page, false);
+        }
+    }
+
+    /// Whether a log page is there by a move.
+    pub(crate) fn was_moved(&self, page: Ppn) -> bool {
+        self.moved[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
+    }
+
+    fn mark(&mut self, page: Ppn, moved: bool) {
+        let word = &mut self.moved[page.0 as usize / 64];
+        *word = *word & !(1 << (page.0 % 64)) | u64::from(moved) << (page.0 % 64);
+    }
+
+    /// Moves a page of the log block `victim`, which is in the list no more, to the rear. `false`: the rear is full.
+    pub(crate) fn move_to_rear<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+    ) -> Result<bool, Fault> {
+        let Some(rear) = self.rear(core) else { return Ok(false) };
+        if !core.move_in_log(flash, lpn, rear)? {
+            return Ok(false);
+        }
+        if let Some(page) = core.log_page(lpn) {
+            self.mark(page, true);
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    /// The block that is written, if it has room.
+    pub(crate) fn rear(&self, core: &Core) -> Option<u32> {
+        self.blocks.back().copied().filter(|&block| core.pool.next(block) < core.layout().block_pages)
+    }
+
+    /// Opens a block at the rear. Room for it is the caller's business.
+    pub(crate) fn open<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> u32 {
+        let block = core.open_log(flash);
+        self.blocks.push_back(block);
+        block
+    }
+
+    /// Writes a page at the rear, which must have room; `None` when programs failed up to its end.
+    pub(crate) fn append<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        let Some(rear) = self.rear(core) else { return Ok(None) };
+        core.append(flash, rear, lpn, at)
+    }
+
+    /// Merges every logical block that has a valid page in the log block `victim`, which is in no list any more, and
+    /// erases it. Returns how many pages of it were valid.
+    pub(crate) fn merge<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        sequential: &mut SequentialArea,
+        victim: u32,
+    ) -> Result<u32, Fault> {
+        let valid = core.pool.valid(victim);
+        for position in 0..core.layout().block_pages {
+            if let Some(lpn) = core.log_lpn(flash, victim, position) {
+                let (logical, _) = core.place(lpn);
+                core.full_merge(flash, logical)?;
+                sequential.merged(core, flash, logical)?;
+            }
+        }
+        self.free(core, flash, victim)?;
+        Ok(valid)
+    }
+
+    /// Erases a log block in which nothing is valid.
+    pub(crate) fn free<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        victim: u32,
+    ) -> Result<(), Fault> {
+        for position in 0..core.layout().block_pages {
+            if let Some(page) = core.pool.page_if_there(victim, position) {
+                self.mark(page, false);
+            }
+        }
+        flash.counters.collections_data += 1;
+        flash.counters.foreground_collections += 1;
+        core.release(flash, victim, Cause::Merge).map(|_| ())
+    }
+}
+
+/// Bytes of the page map of `blocks` random log blocks: LPN and its place, 4 bytes each, as an uncompressed cached
+/// mapping entry.
+pub(crate) fn page_map_bytes(blocks: u32, block_pages: u32) -> u64 {
+    8 * u64::from(blocks) * u64::from(block_pages)
+}
+
+/// Bytes of the map of `blocks` sequential log blocks: logical block and block, 4 bytes each.
+pub(crate) fn block_map_bytes(blocks: u32) -> u64 {
+    8 * u64::from(blocks)
+}
+
+/// Reads a parameter of switches: a string of `letters`, or `-` for none of them.
+pub(crate) fn switches<P: Policy>(
+    config: &crate::Config,
+    letters: &str,
+) -> Result<String, crate::ConfigError> {
+    let given = config.parameter(&P::INFO, "techniques");
+    let unknown = given.chars().find(|&letter| given != "-" && !letters.contains(letter));
+    match unknown {
+        Some(letter) => Err(crate::ConfigError(format!(
+            "scheme {}: techniques = {given}: there is no technique '{letter}'; give letters of {letters}, or -",
+            P::INFO.name
+        ))),
+        None => Ok(given),
+    }
+}

@@ -1,0 +1,493 @@
+//! A pool of blocks for schemes that keep many of them open at once and write them in logical order.
+//!
+//! A **block** here is the logical superblock of the log-block papers: one NAND block on each parallel unit, its pages
+//! striped over them, so that a merge uses all dies. On a single chip it is one NAND block, as in the papers. Which NAND
+//! blocks belong together is decided anew at each opening: a bad one costs one NAND block, never a whole row, and every
+//! block has all its pages. When a unit runs short of free NAND blocks another unit lends one.
+//!
+//! Pages of a block are programmed in order. The OOB epoch of a page is `opening * units + position`, so that one
+//! readable page of a NAND block tells recovery which block it belonged to and where it stood.
+
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use nand::{Done, Fault, Geometry, Nand, Oob, PageKind, Pbn, Ppn, Source};
+use std::collections::VecDeque;
+
+pub(crate) const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    used: bool,
+    opening: u32,
+    /// The next page to program; `block_pages` when no more are to be.
+    next: u32,
+    valid: u32,
+    /// What programs of the first row wait for.
+    gate: Done,
+}
+
+const UNUSED: Block = Block { used: false, opening: 0, next: 0, valid: 0, gate: Done::READY };
+
+/// Blocks in use and NAND blocks that are free, in the controller's memory.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    geometry: Geometry,
+    units: u32,
+    block_pages: u32,
+    blocks: Vec<Block>,
+    /// NAND blocks by block and position; `NONE` where a power cut left none.
+    members: Vec<u32>,
+    /// By PBN: block and position, `NONE` when free or bad.
+    owner: Vec<(u32, u32)>,
+    unused: Vec<u32>,
+    /// Free NAND blocks by unit, each with the completion of its erase.
+    free: Vec<VecDeque<(Pbn, Done)>>,
+    free_count: u32,
+    /// NAND blocks that are not bad.
+    good: u32,
+    openings: u32,
+    suspect: Vec<bool>,
+    /// Blocks that must be erased, in time, before the host begins another.
+    reserve: u32,
+}
+
+impl Pool {
+    /// Every good NAND block free.
+    pub fn new<N: Nand>(nand: &N) -> Pool {
+        let geometry = nand.geometry().clone();
+        let (units, nand_blocks) = (geometry.units(), geometry.blocks());
+        // Members that a power cut took away make blocks smaller, so that there can be more of them.
+        let ids = nand_blocks;
+        let mut pool = Pool {
+            units,
+            block_pages: geometry.superblock_pages(),
+            blocks: vec![UNUSED; ids as usize],
+            members: vec![NONE; ids as usize * units as usize],
+            owner: vec![(NONE, 0); nand_blocks as usize],
+            unused: (0..ids).rev().collect(),
+            free: (0..units).map(|_| VecDeque::with_capacity(geometry.blocks_per_plane as usize)).collect(),
+            free_count: 0,
+            good: 0,
+            openings: 0,
+            suspect: vec![false; nand_blocks as usize],
+            reserve: 0,
+            geometry,
+        };
+        for block in (0..nand_blocks).map(Pbn).filter(|&block| !nand.is_bad(block)) {
+            pool.good += 1;
+            pool.put(block, Done::READY);
+        }
+        pool
+    }
+
+    fn put(&mut self, block: Pbn, erased: Done) {
+        self.free[self.geometry.unit_of(block) as usize].push_back((block, erased));
+        self.free_count += 1;
+    }
+
+    /// Sets how many blocks must be erased, in time, before the first row of a block that the host begins: else host
+    /// writes could fill what merges have freed in name before their copies are made, and a power cut would leave
+    /// recovery without room.
+    pub(crate) fn keep_reserve(&mut self, blocks: u32) {
+        self.reserve = blocks;
+    }
+
+    /// Pages of a block.
+    #[inline]
+    pub fn block_pages(&self) -> u32 {
+        self.block_pages
+    }
+
+    /// NAND blocks of a block.
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// Blocks that can be opened.
+    #[inline]
+    pub fn free_blocks(&self) -> u32 {
+        self.free_count / self.units
+    }
+
+    /// Blocks that all good NAND blocks make.
+    #[inline]
+    pub fn total_blocks(&self) -> u32 {
+        self.good / self.units
+    }
+
+    /// Block numbers run below this.
+    pub fn numbers(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    /// Whether a block is open or full, not free.
+    pub fn is_used(&self, block: u32) -> bool {
+        self.blocks[block as usize].used
+    }
+
+    /// Number of the block's opening: greater for blocks opened later.
+    pub fn opening(&self, block: u32) -> u32 {
+        self.blocks[block as usize].opening
+    }
+
+    /// Number of the latest opening.
+    pub fn openings(&self) -> u32 {
+        self.openings
+    }
+
+    /// The next page to program, `block_pages` when there is none.
+    #[inline]
+    pub fn next(&self, block: u32) -> u32 {
+        self.blocks[block as usize].next
+    }
+
+    /// Valid pages.
+    #[inline]
+    pub fn valid(&self, block: u32) -> u32 {
+        self.blocks[block as usize].valid
+    }
+
+    /// The page at `position` of a block, which must have that member.
+    #[inline]
+    pub fn page(&self, block: u32, position: u32) -> Ppn {
+        if self.units == 1 {
+            return Ppn(self.members[block as usize] * self.block_pages + position);
+        }
+        let member = self.members[(block * self.units + position % self.units) as usize];
+        self.geometry.page_in(Pbn(member), position / self.units)
+    }
+
+    /// As [`Pool::page`]; `None` where a power cut left no member.
+    pub(crate) fn page_if_there(&self, block: u32, position: u32) -> Option<Ppn> {
+        let member = self.members[(block * self.units + position % self.units) as usize];
+        (member != NONE).then(|| self.page(block, position))
+    }
+
+    /// The block that a page in use belongs to, and its position there.
+    #[inline]
+    pub fn place_of(&self, ppn: Ppn) -> (u32, u32) {
+        let (member, row) = self.geometry.block_of(ppn);
+        let (block, position) = self.owner[member.0 as usize];
+        debug_assert!(block != NONE);
+        (block, row * self.units + position)
+    }
+
+    /// Records that a page in use is the newest of what it holds.
+    #[inline]
+    pub(crate) fn validate<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> u32 {
+        flash.space.validate_found(ppn);
+        let (block, _) = self.place_of(ppn);
+        self.blocks[block as usize].valid += 1;
+        block
+    }
+
+    /// Records that a page is not needed any more. Returns its block.
+    #[inline]
+    pub(crate) fn invalidate<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> u32 {
+        flash.space.invalidate(ppn);
+        let (block, _) = self.place_of(ppn);
+        self.blocks[block as usize].valid -= 1;
+        block
+    }
+
+    /// Opens a block. `host`: it will take what the host writes, and so keeps the reserve in time.
+    ///
+    /// Panics when none is free: whoever writes has to keep the reserve.
+    pub(crate) fn open<N: Nand>(&mut self, flash: &mut Flash<N>, host: bool) -> u32 {
+        assert!(
+            self.free_count >= self.units,
+            "a block is needed and none is free: the reserve was not kept"
+        );
+        let Some(number) = self.unused.pop() else { panic!("more blocks than NAND blocks") };
+        self.openings += 1;
+        assert!(self.openings < NONE / self.units, "more openings of blocks than an epoch can count");
+        for position in 0..self.units {
+            let unit = if self.free[position as usize].is_empty() {
+                (0..self.units).max_by_key(|&unit| (self.free[unit as usize].len(), self.units - unit))
+            } else {
+                Some(position)
+            };
+            let taken = unit.and_then(|unit| self.free[unit as usize].pop_front());
+            let Some((member, _)) = taken else { panic!("a free NAND block was counted but is not there") };
+            debug_assert!(flash.nand().written(member) == 0 && !flash.nand().is_bad(member));
+            self.free_count -= 1;
+            self.members[(number * self.units + position) as usize] = member.0;
+            self.owner[member.0 as usize] = (number, position);
+        }
+        let mut gate = Done::READY;
+        if host {
+            for line in &self.free {
+                for &(_, erased) in line.iter().take(self.reserve as usize) {
+                    gate = flash.join(gate, erased);
+                }
+            }
+        }
+        flash.space.lent(self.free_count / self.units);
+        self.blocks[number as usize] = Block { used: true, opening: self.openings, next: 0, valid: 0, gate };
+        number
+    }
+
+    /// Programs no further page of a block.
+    pub(crate) fn close(&mut self, block: u32) {
+        self.blocks[block as usize].next = self.block_pages;
+    }
+
+    /// Programs the next page of a block. `None` when that failed: the block is closed then, because what follows would
+    /// not stand at its place.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn place<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        kind: PageKind,
+        id: u32,
+        content: Content,
+        from: Source<'_>,
+        cause: Cause,
+        after: Done,
+    ) -> Result<Option<(Ppn, Done)>, Fault> {
+        let position = self.next(block);
+        assert!(position < self.block_pages, "block {block} is full");
+        let ppn = self.page(block, position);
+        let Block { opening, gate, .. } = self.blocks[block as usize];
+        let after = if position < self.units { flash.join(after, gate) } else { after };
+        let epoch = opening * self.units + position % self.units;
+        let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
+        match flash.program_page(ppn, oob, from, cause, after) {
+            Ok(done) => {
+                self.blocks[block as usize].next = position + 1;
+                Ok(Some((ppn, done)))
+            }
+            Err(Fault::ProgramFailed { .. }) => {
+                let (member, _) = self.geometry.block_of(ppn);
+                self.suspect[member.0 as usize] = true;
+                self.close(block);
+                Ok(None)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Programs a page of a block wherever there is room, past programs that fail; `None` when the block is full.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn append<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        kind: PageKind,
+        id: u32,
+        content: Content,
+        from: Source<'_>,
+        cause: Cause,
+        after: Done,
+    ) -> Result<Option<(Ppn, Done)>, Fault> {
+        loop {
+            let position = self.next(block);
+            if position == self.block_pages {
+                return Ok(None);
+            }
+            let member = self.members[(block * self.units + position % self.units) as usize];
+            if self.suspect[member as usize] {
+                self.blocks[block as usize].next += 1;
+                continue;
+            }
+            if let Some(placed) = self.place(flash, block, kind, id, content, from, cause, after)? {
+                return Ok(Some(placed));
+            }
+            self.blocks[block as usize].next = position + 1;
+        }
+    }
+
+    /// Erases an emptied block and frees it. Waits for `after` and for every program so far: for the copies made out of
+    /// it, and for whatever superseded its pages. NAND blocks that fail, or in which a program failed, are retired.
+    pub(crate) fn erase<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        cause: Cause,
+        after: Done,
+    ) -> Result<Done, Fault> {
+        let it = self.blocks[block as usize];
+        assert!(it.used && it.valid == 0, "block {block} erased with {} valid pages", it.valid);
+        let settled = flash.settle();
+        let after = flash.join(settled, after);
+        let mut done = after;
+        for position in 0..self.units {
+            let slot = (block * self.units + position) as usize;
+            let member = Pbn(std::mem::replace(&mut self.members[slot], NONE));
+            if member.0 == NONE {
+                continue;
+            }
+            self.owner[member.0 as usize] = (NONE, 0);
+            done = self.free_member(flash, member, after, done, cause)?;
+        }
+        self.blocks[block as usize] = UNUSED;
+        self.unused.push(block);
+        flash.space.lent(self.free_count / self.units);
+        Ok(done)
+    }
+
+    fn free_member<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        member: Pbn,
+        after: Done,
+        done: Done,
+        cause: Cause,
+    ) -> Result<Done, Fault> {
+        if flash.nand().is_bad(member) {
+            return Ok(done);
+        }
+        if std::mem::take(&mut self.suspect[member.0 as usize]) {
+            flash.retire_block(member);
+            self.good -= 1;
+            return Ok(done);
+        }
+        if flash.nand().written(member) == 0 {
+            self.put(member, Done::READY);
+            return Ok(done);
+        }
+        match flash.erase_block(member, cause, after) {
+            Ok(erased) => {
+                self.put(member, erased);
+                Ok(flash.join(done, erased))
+            }
+            Err(Fault::EraseFailed { done: failed, .. }) => {
+                flash.retire_block(member);
+                self.good -= 1;
+                Ok(flash.join(done, failed))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Checks that every good NAND block is free or in one block; one sentence for the first breach.
+    pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+        let mut seen = vec![0u8; self.owner.len()];
+        for &(member, _) in self.free.iter().flatten() {
+            seen[member.0 as usize] += 1;
+            if flash.nand().written(member) != 0 || flash.nand().is_bad(member) {
+                return Err(format!("NAND block {} is free but written or bad", member.0));
+            }
+        }
+        for block in (0..self.numbers()).filter(|&block| self.is_used(block)) {
+            let mut valid = 0;
+            for position in 0..self.units {
+                let member = self.members[(block * self.units + position) as usize];
+                if member == NONE {
+                    continue;
+                }
+                seen[member as usize] += 1;
+                if self.owner[member as usize] != (block, position) {
+                    return Err(format!("NAND block {member} does not know that it is in block {block}"));
+                }
+                let rows = 0..self.geometry.pages_per_block;
+                valid += rows
+                    .filter(|&row| flash.space.is_valid(self.geometry.page_in(Pbn(member), row)))
+                    .count() as u32;
+            }
+            if valid != self.valid(block) {
+                return Err(format!(
+                    "block {block} counts {} valid pages but has {valid}",
+                    self.valid(block)
+                ));
+            }
+        }
+        let lost = (0..).zip(&seen).find(|&(member, &times)| {
+            let once = !flash.nand().is_bad(Pbn(member));
+            times > 1 || (once && times != 1)
+        });
+        match lost {
+            Some((member, times)) => Err(format!("NAND block {member} is free or in use {times} times")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// For recovery.
+impl Pool {
+    /// Takes a NAND block out of the free ones into block `number`, at `position`.
+    pub(crate) fn adopt<N: Nand>(
+        &mut self,
+        flash: &Flash<N>,
+        number: Option<u32>,
+        opening: u32,
+        position: u32,
+        member: Pbn,
+    ) -> u32 {
+        if !flash.nand().is_bad(member) {
+            self.take(member);
+        }
+        let number = number.unwrap_or_else(|| {
+            let Some(number) = self.unused.pop() else { panic!("more blocks than NAND blocks") };
+            self.blocks[number as usize] =
+                Block { used: true, opening, next: self.block_pages, valid: 0, gate: Done::READY };
+            self.openings = self.openings.max(opening);
+            number
+        });
+        let slot = (number * self.units + position) as usize;
+        assert!(self.members[slot] == NONE, "two NAND blocks say they stand at the same place");
+        self.members[slot] = member.0;
+        self.owner[member.0 as usize] = (number, position);
+        number
+    }
+
+    fn take(&mut self, member: Pbn) {
+        let line = &mut self.free[self.geometry.unit_of(member) as usize];
+        let before = line.len();
+        line.retain(|&(free, _)| free != member);
+        assert!(line.len() + 1 == before, "NAND block {} is not free", member.0);
+        self.free_count -= 1;
+    }
+
+    /// Erases a NAND block of which nothing is needed, and which belongs to no block.
+    pub(crate) fn clear<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        member: Pbn,
+        cause: Cause,
+        after: Done,
+    ) -> Result<Done, Fault> {
+        self.take(member);
+        self.free_member(flash, member, after, after, cause)
+    }
+
+    /// Whether some NAND blocks of a block are gone though it was written past its first row: it was being erased.
+    pub(crate) fn is_damaged<N: Nand>(&self, flash: &Flash<N>, block: u32) -> bool {
+        let members = &self.members[(block * self.units) as usize..][..self.units as usize];
+        let rows = members.iter().filter(|&&m| m != NONE).map(|&m| flash.nand().written(Pbn(m))).max();
+        members.contains(&NONE) && rows.is_some_and(|rows| rows > 1)
+    }
+
+    /// Lets a block be written further when its pages were programmed in order and nothing is missing; else closes it.
+    pub(crate) fn reopen<N: Nand>(&mut self, flash: &Flash<N>, block: u32) {
+        let members = &self.members[(block * self.units) as usize..][..self.units as usize];
+        let whole = members.iter().all(|&m| m != NONE && !flash.nand().is_bad(Pbn(m)));
+        let mut next = self.block_pages;
+        if whole {
+            let written = |position: u32| flash.nand().written(Pbn(members[position as usize]));
+            let sum: u32 = (0..self.units).map(written).sum();
+            let in_order = |position: u32| sum / self.units + u32::from(position < sum % self.units);
+            if (0..self.units).all(|position| written(position) == in_order(position)) {
+                next = sum;
+            }
+        }
+        self.blocks[block as usize].next = next;
+    }
+
+    /// Counts openings on after those that a checkpoint knew.
+    pub(crate) fn resume_openings(&mut self, openings: u32) {
+        self.openings = self.openings.max(openings);
+    }
+
+    /// Whether a NAND block belongs to a block in use.
+    pub(crate) fn is_in_block(&self, member: Pbn) -> bool {
+        self.owner[member.0 as usize].0 != NONE
+    }
+
+    /// The shape of the array.
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+}
