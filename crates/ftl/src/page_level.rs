@@ -318,11 +318,18 @@ impl<M: Mapping> Scheme for PageLevel<M> {
     }
 
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
+        self.mapped_in(flash, Lpn(0), self.table.exported_pages(), each);
+    }
+
+    fn mapped_in<N: Nand>(&self, flash: &Flash<N>, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
         let mut content = Vec::new();
-        for vtpn in (0..self.table.pages()).map(Vtpn) {
+        let (mut lpn, end) = (first.0, first.0 + pages);
+        while lpn < end {
+            let (vtpn, from) = self.table.place(Lpn(lpn));
             self.table.inspect(flash, vtpn, &mut content);
             let first = self.table.first_lpn(vtpn).0;
-            for slot in 0..self.table.lpns_in(vtpn) {
+            lpn = end.min(first + self.table.lpns_in(vtpn));
+            for slot in from..lpn - first {
                 let lpn = Lpn(first + slot);
                 let held = self.mapping.held(&self.table, lpn);
                 if let Some(ppn) = held.unwrap_or(table::mapped(table::entry_in(&content, slot))) {

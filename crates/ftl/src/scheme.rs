@@ -182,6 +182,16 @@ pub trait Scheme: Sized {
     /// charge: for invariants and the checker alone.
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn));
 
+    /// As [`Scheme::mapping`], for `pages` pages from `first` on: a live device tells from it what is allocated.
+    fn mapped_in<N: Nand>(&self, flash: &Flash<N>, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
+        let end = u64::from(first.0) + u64::from(pages);
+        self.mapping(flash, &mut |lpn, ppn| {
+            if lpn >= first && u64::from(lpn.0) < end {
+                each(lpn, ppn);
+            }
+        });
+    }
+
     /// Checks the scheme's own structures against each other and the array; one sentence per breach.
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String>;
 

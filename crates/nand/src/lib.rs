@@ -227,4 +227,7 @@ pub trait Nand {
     /// requests into pages, before each; an array without user bytes need not know.
     #[inline]
     fn begin_page(&mut self, _lpn: Lpn) {}
+
+    /// Recovery begins this step: for whoever shows how long each takes.
+    fn begin_step(&mut self, _name: &'static str) {}
 }

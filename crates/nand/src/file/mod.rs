@@ -24,6 +24,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -86,6 +87,8 @@ pub struct FileNand<T: Timing, M: Medium = File> {
     under_way: Lpn,
     fetches: Vec<Fetch>,
     readers: Arc<Readers>,
+    /// Steps of recovery and when each began.
+    steps: Vec<(&'static str, Instant)>,
 }
 
 impl FileNand<NoClock> {
@@ -143,6 +146,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             under_way: Lpn(0),
             fetches: Vec::new(),
             readers: Arc::new(Readers::default()),
+            steps: Vec::new(),
         }
     }
 
@@ -315,6 +319,12 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         }
     }
 
+    /// The steps that recovery took until now, and how long each took.
+    pub fn steps(&self) -> Vec<(&'static str, Duration)> {
+        let ends = self.steps.iter().skip(1).map(|&(_, begun)| begun).chain([Instant::now()]);
+        self.steps.iter().zip(ends).map(|(&(name, begun), end)| (name, end - begun)).collect()
+    }
+
     /// The clock.
     pub fn timing(&mut self) -> &mut T {
         self.sim.timing()
@@ -340,6 +350,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             under_way: self.under_way,
             fetches: self.fetches,
             readers: self.readers,
+            steps: self.steps,
         }
     }
 
@@ -523,5 +534,9 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
     #[inline]
     fn begin_page(&mut self, lpn: Lpn) {
         self.under_way = lpn;
+    }
+
+    fn begin_step(&mut self, name: &'static str) {
+        self.steps.push((name, Instant::now()));
     }
 }
