@@ -83,16 +83,41 @@ impl Latencies {
 #[derive(Debug)]
 pub(crate) struct Clock {
     begun: Instant,
-    /// Kind and arrival of each request in flight, by tag.
-    slots: Vec<(usize, u64)>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
     pub(crate) latencies: Latencies,
+    /// Whether answers wait for the model: then virtual time never runs ahead of the wall's.
+    paced: bool,
+    tickets: u64,
+    /// Tickets of requests that are over, when somebody waits for them.
+    over: Vec<u64>,
+}
+
+/// A request in flight, by tag.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    kind: usize,
+    arrived: u64,
+    ticket: u64,
 }
 
 impl Clock {
     /// A clock that begins now.
-    pub fn new() -> Clock {
-        Clock { begun: Instant::now(), slots: Vec::new(), free: Vec::new(), latencies: Latencies::new() }
+    pub fn new(paced: bool) -> Clock {
+        Clock {
+            begun: Instant::now(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            latencies: Latencies::new(),
+            paced,
+            tickets: 0,
+            over: Vec::new(),
+        }
+    }
+
+    /// The tickets of requests that are over since this was called last.
+    pub fn over(&mut self, to: &mut Vec<u64>) {
+        to.append(&mut self.over);
     }
 
     fn in_flight(&self) -> usize {
@@ -116,7 +141,7 @@ impl Clock {
 
     /// A request arrives, while clients have `most` requests in flight, this one included.
     pub fn arrive(&mut self, timing: &mut Queued, most: usize) -> (Done, u64) {
-        while self.in_flight() >= most.max(1) {
+        while !self.paced && self.in_flight() >= most.max(1) {
             let Some((tag, now)) = timing.next() else { break };
             if tag != CAUGHT_UP {
                 self.ended(tag, now);
@@ -125,19 +150,25 @@ impl Clock {
         (timing.arrival(), timing.now())
     }
 
-    /// The request that arrived at `arrived` is over when `done` is.
-    pub fn watch(&mut self, timing: &mut Queued, kind: usize, arrived: u64, done: Done) {
+    /// The request that arrived at `arrived` is over when `done` is. Its ticket will be among [`Clock::over`] then, if
+    /// anybody waits.
+    pub fn watch(&mut self, timing: &mut Queued, kind: usize, arrived: u64, done: Done) -> u64 {
         let tag = self.free.pop().unwrap_or_else(|| {
-            self.slots.push((0, 0));
+            self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
-        self.slots[tag as usize] = (kind, arrived);
+        self.tickets += 1;
+        self.slots[tag as usize] = Slot { kind, arrived, ticket: self.tickets };
         timing.watch(done, tag);
+        self.tickets
     }
 
     fn ended(&mut self, tag: u32, now: u64) {
-        let (kind, arrived) = self.slots[tag as usize];
+        let Slot { kind, arrived, ticket } = self.slots[tag as usize];
         self.latencies.record(kind, now - arrived);
+        if self.paced {
+            self.over.push(ticket);
+        }
         self.free.push(tag);
     }
 }

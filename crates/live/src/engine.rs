@@ -26,6 +26,7 @@ use nand::timing::{DieUse, NoClock, Queued, Timing};
 use nand::{Done, Fetch, FileNand, Lpn, Medium, Mounted, Nand, Reader, WearSpread};
 
 use crate::clock::{Clock, Latencies};
+use crate::pace::Pacer;
 use crate::settings::Settings;
 
 /// Most pages of one step in the FTL: longer requests let others in between.
@@ -172,19 +173,32 @@ pub struct Reads<M: Medium = File> {
     reader: Option<Reader<M>>,
     page_bytes: usize,
     bounce: Vec<u8>,
+    /// One for each request of the batch that the device took.
+    tickets: Vec<Option<u64>>,
 }
 
 impl<M: Medium> Reads<M> {
     /// Room for the reads of a device with pages of `page_bytes`.
     pub fn new(page_bytes: u32) -> Reads<M> {
         let page_bytes = page_bytes as usize;
-        Reads { cells: Vec::new(), reader: None, page_bytes, bounce: vec![0; page_bytes] }
+        Reads {
+            cells: Vec::new(),
+            reader: None,
+            page_bytes,
+            bounce: vec![0; page_bytes],
+            tickets: Vec::new(),
+        }
     }
 
     /// Lets the device go on with the pages.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.reader = None;
+    }
+
+    /// The ticket of a request of the batch: of a paced device, its answer waits for [`Engine::over`].
+    pub(crate) fn ticket(&self, index: usize) -> Option<u64> {
+        self.tickets[index]
     }
 
     /// Whether the read with this number found nothing allocated.
@@ -282,13 +296,15 @@ pub struct Engine<S, M: Medium = File> {
     batches: AtomicU64,
     exported_bytes: u64,
     page_bytes: u32,
+    /// Answers that wait for the device model, when they do.
+    pub(crate) pacer: Option<Pacer>,
 }
 
 impl<S: Scheme> Engine<S> {
-    /// Opens the image at `path`, which must be for this scheme.
-    pub fn open(path: &Path) -> Result<(Engine<S>, Opened), String> {
+    /// Opens the image at `path`, which must be for this scheme. `paced`: answers wait until the device model gives them.
+    pub fn open(path: &Path, paced: bool) -> Result<(Engine<S>, Opened), String> {
         let opened = FileNand::open(path, NoClock::new()).map_err(|error| error.to_string())?;
-        Engine::start(opened, path)
+        Engine::start(opened, path, paced)
     }
 }
 
@@ -296,12 +312,13 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
     /// Opens an image on any medium; `path` is its name in errors.
     pub fn open_on(medium: M, path: &Path) -> Result<(Engine<S, M>, Opened), String> {
         let opened = FileNand::on(medium, path, NoClock::new()).map_err(|error| error.to_string())?;
-        Engine::start(opened, path)
+        Engine::start(opened, path, false)
     }
 
     fn start(
         (mut nand, description, mounted): (FileNand<NoClock, M>, nand::Description, Mounted),
         path: &Path,
+        paced: bool,
     ) -> Result<(Engine<S, M>, Opened), String> {
         let name = path.display();
         let settings = Settings::parse(&description.settings)
@@ -326,7 +343,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         let core = Core {
             flash: flash.map_nand(|nand| nand.with_timing(timing)),
             device: Device::new(scheme, device.exported_pages),
-            clock: Clock::new(),
+            clock: Clock::new(paced),
             broken: false,
             blank: Bytes::from(vec![0; geometry.page_bytes as usize]),
         };
@@ -341,6 +358,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             batches: AtomicU64::new(0),
             exported_bytes: device.exported_bytes(),
             page_bytes: geometry.page_bytes,
+            pacer: paced.then(Pacer::default),
         };
         Ok((engine, opened))
     }
@@ -369,18 +387,25 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         answers: &mut Vec<Result<Answer, IoError>>,
     ) {
         answers.clear();
+        reads.tickets.clear();
         self.batches.fetch_add(1, Ordering::Relaxed);
         let mut guard = self.enter();
         let core = match guard.as_mut().map(|guard| guard.as_mut()) {
             Ok(Some(core)) => core,
-            _ => return answers.extend(batch.iter().map(|_| Err(IoError::Off))),
+            _ => {
+                reads.tickets.resize(batch.len(), None);
+                return answers.extend(batch.iter().map(|_| Err(IoError::Off)));
+            }
         };
         core.clock.catch_up(core.flash.nand_mut().timing());
         let waiting = self.waiting.load(Ordering::Relaxed).max(batch.len());
         let mut landing = core.land();
         for request in batch {
             let answer = match landing {
-                Err(error) if request.op != Op::Read => Err(error),
+                Err(error) if request.op != Op::Read => {
+                    reads.tickets.push(None);
+                    Err(error)
+                }
                 _ => core.carry_out(request, reads, waiting, self.exported_bytes),
             };
             answers.push(answer);
@@ -483,6 +508,14 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         }
     }
 
+    /// Moves virtual time to the wall's, and adds to `tickets` those of requests that are over.
+    pub(crate) fn over(&self, tickets: &mut Vec<u64>) {
+        if let Ok(Some(core)) = self.enter().as_mut().map(|guard| guard.as_mut()) {
+            core.clock.catch_up(core.flash.nand_mut().timing());
+            core.clock.over(tickets);
+        }
+    }
+
     /// So many requests have arrived.
     pub(crate) fn arrived(&self, requests: usize) {
         self.waiting.fetch_add(requests, Ordering::Relaxed);
@@ -553,6 +586,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         waiting: usize,
         exported_bytes: u64,
     ) -> Result<Answer, IoError> {
+        reads.tickets.push(None);
         if self.broken {
             return Err(IoError::Device);
         }
@@ -576,7 +610,11 @@ impl<S: Scheme, M: Medium> Core<S, M> {
             result => result,
         };
         let kind = request.op.kind();
-        self.clock.watch(self.flash.nand_mut().timing(), kind, arrived, result.unwrap_or(at));
+        let timing = self.flash.nand_mut().timing();
+        let ticket = self.clock.watch(timing, kind, arrived, result.unwrap_or(at));
+        if let Some(last) = reads.tickets.last_mut() {
+            *last = Some(ticket);
+        }
         result?;
         Ok(match request.op {
             Op::Read => Answer::Read(number),

@@ -1,6 +1,7 @@
 //! Images by name, opened with the scheme they were made for.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use ftl::schemes::{self, Visitor};
@@ -31,6 +32,8 @@ pub trait Export: Send + Sync {
     fn page_bytes(&self) -> u32;
     /// Serves a client until it leaves.
     fn transmit(&self, link: &Arc<Link>, agreed: &Agreed);
+    /// Gives the answers of a paced device when they are due, until `stop`; returns at once for any other.
+    fn pace(&self, stop: &AtomicBool);
     /// As [`Engine::tend`].
     fn tend(&self, seen: &mut u64);
     /// As [`Engine::snapshot`].
@@ -71,18 +74,18 @@ pub fn describe(path: &Path) -> Result<(Device, Settings), LiveError> {
     Ok((device, settings))
 }
 
-/// Opens an image with its scheme, recovering what a crash left.
-pub fn open(path: &Path) -> Result<(Arc<dyn Export>, Opened), LiveError> {
-    struct Open<'a>(&'a Path);
+/// Opens an image with its scheme, recovering what a crash left. `paced`: answers wait for the device model.
+pub fn open(path: &Path, paced: bool) -> Result<(Arc<dyn Export>, Opened), LiveError> {
+    struct Open<'a>(&'a Path, bool);
     impl Visitor for Open<'_> {
         type Out = Result<(Arc<dyn Export>, Opened), String>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-            let (engine, opened) = Engine::<S>::open(self.0)?;
+            let (engine, opened) = Engine::<S>::open(self.0, self.1)?;
             Ok((Arc::new(engine), opened))
         }
     }
     let (_, settings) = describe(path)?;
-    let opened = schemes::with(&settings.scheme, Open(path));
+    let opened = schemes::with(&settings.scheme, Open(path, paced));
     opened
         .ok_or_else(|| LiveError(format!("{}: {}", path.display(), unknown(&settings.scheme))))?
         .map_err(LiveError)
@@ -99,6 +102,12 @@ impl<S: Scheme + Send + 'static> Export for Engine<S> {
 
     fn transmit(&self, link: &Arc<Link>, agreed: &Agreed) {
         crate::nbd::transmit(self, link, agreed);
+    }
+
+    fn pace(&self, stop: &AtomicBool) {
+        if let Some(pacer) = &self.pacer {
+            pacer.run(self, stop);
+        }
     }
 
     fn tend(&self, seen: &mut u64) {

@@ -1,6 +1,7 @@
 //! `ftl create`, `ftl info`, `ftl serve`: the live device.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -86,6 +87,12 @@ pub(crate) struct ServeArgs {
     /// Where clients connect: HOST:PORT, or the path of a unix socket; may be given several times [default: IMAGE.sock]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<Address>,
+    /// Hold each reply until the device model gives it, so that clients see the latency of the flash
+    #[arg(long)]
+    pace: bool,
+    /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<SocketAddr>,
     /// Say nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -160,7 +167,7 @@ pub(crate) fn serve(args: ServeArgs) -> Result<(), Stop> {
     watch_signals(&stop)?;
     let mut served = Vec::new();
     for image in &args.images {
-        let (export, opened) = live::open(image)?;
+        let (export, opened) = live::open(image, args.pace)?;
         if !args.quiet {
             say(&recovered(image, &opened))?;
         }
@@ -174,8 +181,9 @@ pub(crate) fn serve(args: ServeArgs) -> Result<(), Stop> {
         let description = format!("{} with {}", device.name, settings.scheme);
         served.push(Served { name, description, export });
     }
+    let metrics = args.metrics.map(|address| live::publish(address, served.clone())).transpose()?;
     if !args.quiet {
-        say(&greeting(&listeners, &served))?;
+        say(&greeting(&listeners, &served, metrics))?;
     }
     let ended = serve_nbd(&listeners, served.clone(), &stop)?;
     if let Some(panic) = ended.panic {
@@ -268,10 +276,13 @@ fn recovered(image: &Path, opened: &Opened) -> String {
     out
 }
 
-fn greeting(listeners: &Listeners, served: &[Served]) -> String {
+fn greeting(listeners: &Listeners, served: &[Served], metrics: Option<SocketAddr>) -> String {
     let mut out = String::new();
     for Served { name, export, description } in served {
         out += &format!("  export    {name}: {}, {description}\n", bytes(export.exported_bytes()));
+    }
+    if let Some(at) = metrics {
+        out += &format!("  metrics   http://{at}/metrics\n");
     }
     for address in listeners.addresses() {
         out += &match address {

@@ -10,6 +10,7 @@ use nand::Medium;
 
 use super::transmit::{put_outcome, Link, Pending};
 use crate::engine::Engine;
+use crate::pace::Held;
 
 /// Replies that wait at most; a client that has more in flight waits to be read.
 const MOST_WAITING: usize = 1024;
@@ -38,7 +39,7 @@ impl Durables {
     }
 }
 
-fn run<S: Scheme, M: Medium>(engine: &Engine<S, M>, link: &Link, waiting: &Receiver<(u64, Pending)>) {
+fn run<S: Scheme, M: Medium>(engine: &Engine<S, M>, link: &Arc<Link>, waiting: &Receiver<(u64, Pending)>) {
     let mut out = Vec::new();
     let mut jobs = Vec::new();
     while let Ok(first) = waiting.recv() {
@@ -49,7 +50,17 @@ fn run<S: Scheme, M: Medium>(engine: &Engine<S, M>, link: &Link, waiting: &Recei
         let outcome = engine.make_durable(last);
         out.clear();
         for (_, pending) in &jobs {
-            put_outcome(&mut out, pending, outcome);
+            let Pending { ticket, kind, since, .. } = *pending;
+            if let Some((ticket, pacer)) = ticket.zip(engine.pacer.as_ref()) {
+                let mut bytes = Vec::new();
+                put_outcome(&mut bytes, pending, outcome);
+                pacer.hold(ticket, Held { link: link.clone(), bytes, kind, since });
+            } else {
+                put_outcome(&mut out, pending, outcome);
+            }
+        }
+        if engine.pacer.is_some() {
+            continue;
         }
         // A client that has left does not hear of it.
         let _ = link.send(&out);
@@ -59,6 +70,6 @@ fn run<S: Scheme, M: Medium>(engine: &Engine<S, M>, link: &Link, waiting: &Recei
     }
 }
 
-pub(super) fn nanos(now: Instant, since: Instant) -> u64 {
+pub(crate) fn nanos(now: Instant, since: Instant) -> u64 {
     u64::try_from(now.saturating_duration_since(since).as_nanos()).unwrap_or(u64::MAX)
 }

@@ -14,6 +14,7 @@ mod server;
 mod transmit;
 mod wire;
 
+pub(crate) use durable::nanos;
 pub use handshake::{negotiate, Agreed, Offer};
 pub use server::{serve, Ended, Served, Stop};
 pub(crate) use transmit::transmit;

@@ -148,6 +148,12 @@ pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<
         let shared = shared.clone();
         std::thread::Builder::new().name("tend".into()).spawn(move || tend(&shared))
     };
+    let mut pacing = Vec::new();
+    for index in 0..shared.served.len() {
+        let shared = shared.clone();
+        let pace = move || shared.served[index].export.pace(&shared.stopping);
+        pacing.push(std::thread::Builder::new().name("pace".into()).spawn(pace));
+    }
     let accepted = accept(listeners, &shared, stop);
     for link in shared.clients().links.values() {
         link.stream().shutdown(Shutdown::Read);
@@ -159,6 +165,10 @@ pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<
     shared.wait(Instant::now() + GRACE);
     shared.stopping.store(true, Ordering::Relaxed);
     let tended = tending.map_err(|error| LiveError(format!("a thread cannot be started ({error})")))?.join();
+    for thread in pacing.into_iter().flatten() {
+        // A panic in the device itself is met by whoever uses it, too.
+        let _ = thread.join();
+    }
     accepted.map_err(|error| LiveError(format!("waiting for clients failed ({error})")))?;
     let clients = shared.clients();
     let panic = clients.panic.clone().or_else(|| tended.is_err().then(|| "while idle".to_owned()));

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ use super::handshake::Agreed;
 use super::wire::{self, chunk, command, errno, get16, get32, get64, REQUEST_BYTES};
 use crate::engine::{Answer, Engine, IoError, Op, Reads, Request};
 use crate::listen::Stream;
+use crate::pace::Held;
 
 /// Bytes read from a client at once.
 const INPUT_BYTES: usize = 256 << 10;
@@ -34,12 +36,14 @@ const STATUS_BYTES: u64 = 4 << 30;
 pub struct Link {
     stream: Stream,
     sending: Mutex<()>,
+    /// Replies that wait for the device model.
+    held: AtomicUsize,
 }
 
 impl Link {
     /// A connection over `stream`.
     pub fn new(stream: Stream) -> Link {
-        Link { stream, sending: Mutex::new(()) }
+        Link { stream, sending: Mutex::new(()), held: AtomicUsize::new(0) }
     }
 
     /// The stream.
@@ -47,8 +51,13 @@ impl Link {
         &self.stream
     }
 
+    /// Replies that wait for the device model.
+    pub(crate) fn held(&self) -> &AtomicUsize {
+        &self.held
+    }
+
     /// Sends whole replies.
-    pub(super) fn send(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<()> {
         let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         (&self.stream).write_all(bytes)
     }
@@ -57,6 +66,8 @@ impl Link {
 /// A reply that is still to be given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
+    /// The device model's, when the reply waits for it.
+    pub ticket: Option<u64>,
     pub cookie: u64,
     pub kind: usize,
     pub structured: bool,
@@ -98,12 +109,15 @@ pub(crate) fn transmit<S: Scheme + Send, M: Medium>(
         let _ = client.run(|| Durables::start(scope, engine, link.clone()));
         drop(client);
     });
+    if let Some(pacer) = &engine.pacer {
+        pacer.wait(link);
+    }
     link.stream.shutdown(Shutdown::Both);
 }
 
 struct Client<'a, S, M: Medium> {
     engine: &'a Engine<S, M>,
-    link: &'a Link,
+    link: &'a Arc<Link>,
     agreed: Agreed,
     input: Vec<u8>,
     /// Bytes of `input` that are used up.
@@ -292,36 +306,50 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
     fn answer(&mut self, since: Instant, durables: &impl Fn() -> Durables) -> io::Result<()> {
         self.engine.submit(&self.batch, &mut self.reads, &mut self.answers);
         self.out.clear();
-        let mut waiting = Vec::new();
+        let (mut waiting, mut held) = (Vec::new(), 0);
         for at in 0..self.items.len() {
             let (item, cookie) = self.items[at];
-            let pending = |kind| Pending { cookie, kind, structured: self.agreed.structured, since };
+            let structured = self.agreed.structured;
+            let pending = |kind| Pending { ticket: None, cookie, kind, structured, since };
+            let begin = self.out.len();
             match item {
                 Item::Refused(error) => put_error(&mut self.out, &pending(0), error),
                 Item::Status { offset, length, one } => self.status(&pending(0), offset, length, one),
                 Item::Io { index, df } => {
-                    let pending = pending(self.batch[index].op.kind());
+                    let ticket = self.reads.ticket(index).filter(|_| self.engine.pacer.is_some());
+                    let pending = Pending { ticket, ..pending(self.batch[index].op.kind()) };
                     match self.answers[index] {
                         Ok(Answer::Read(number)) => self.put_read(&pending, index, number, df),
                         Ok(Answer::Durable(operation)) => waiting.push((operation, pending)),
                         Ok(Answer::Done) => put_outcome(&mut self.out, &pending, Ok(())),
                         Err(error) => put_outcome(&mut self.out, &pending, Err(error)),
                     }
+                    let whole = self.out.len() > begin;
+                    if let Some((ticket, pacer)) =
+                        pending.ticket.zip(self.engine.pacer.as_ref()).filter(|_| whole)
+                    {
+                        let bytes = self.out.split_off(begin);
+                        held += 1;
+                        pacer
+                            .hold(ticket, Held { link: self.link.clone(), bytes, kind: pending.kind, since });
+                    }
                 }
             }
         }
         // Before sending: a client that does not take its replies must not hold up the device.
         self.reads.clear();
-        let answered = self.items.len() - waiting.len();
+        let answered = self.items.len() - waiting.len() - held;
         for (operation, pending) in waiting {
             self.durables.get_or_insert_with(durables).after(operation, pending);
         }
         let sent = if self.out.is_empty() { Ok(()) } else { self.link.send(&self.out) };
         self.engine.left(answered);
         let ns = nanos(Instant::now(), since);
-        let done = self.batch.iter().zip(&self.answers);
-        let done = done.filter(|(_, answer)| matches!(answer, Ok(Answer::Read(_) | Answer::Done)));
-        self.engine.waited(done.map(|(request, _)| (request.op.kind(), ns)));
+        if self.engine.pacer.is_none() {
+            let done = self.batch.iter().zip(&self.answers);
+            let done = done.filter(|(_, answer)| matches!(answer, Ok(Answer::Read(_) | Answer::Done)));
+            self.engine.waited(done.map(|(request, _)| (request.op.kind(), ns)));
+        }
         if self.out.capacity() > 2 * OUTPUT_BYTES {
             self.out = Vec::new();
         }

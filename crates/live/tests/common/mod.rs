@@ -1,5 +1,8 @@
 //! An NBD client of our own: as careless as a test needs it.
 
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -25,6 +28,11 @@ impl Folder {
 
     /// A small image for a scheme.
     pub fn image(&self, name: &str, scheme: &str) -> PathBuf {
+        self.image_with(name, scheme, |_| {})
+    }
+
+    /// The same of a changed device.
+    pub fn image_with(&self, name: &str, scheme: &str, change: impl Fn(&mut Device)) -> PathBuf {
         let geometry = Geometry {
             channels: 2,
             luns_per_channel: 2,
@@ -35,7 +43,9 @@ impl Folder {
             oob_bytes: 64,
         };
         let path = self.0.join(name);
-        live::create(&path, &Device::tiny(geometry, 1500), &Settings::new(scheme, 16 << 10)).unwrap();
+        let mut device = Device::tiny(geometry, 1500);
+        change(&mut device);
+        live::create(&path, &device, &Settings::new(scheme, 16 << 10)).unwrap();
         path
     }
 }
@@ -49,20 +59,25 @@ impl Drop for Folder {
 /// A server of some images in this process.
 pub struct Server {
     pub socket: PathBuf,
-    served: Vec<Served>,
+    pub served: Vec<Served>,
     stop: Stop,
     thread: Option<JoinHandle<Ended>>,
 }
 
 impl Server {
     pub fn start(folder: &Folder, images: &[PathBuf]) -> Server {
+        Server::start_as(folder, images, false)
+    }
+
+    /// Starts it, paced or not.
+    pub fn start_as(folder: &Folder, images: &[PathBuf], paced: bool) -> Server {
         let socket = folder.0.join("socket");
         let listeners = Listeners::bind(&[Address::Unix(socket.clone())]).unwrap();
         let stop = Stop::new().unwrap();
         let open = |image: &PathBuf| Served {
             name: image.file_name().unwrap().to_string_lossy().into_owned(),
             description: "for a test".to_owned(),
-            export: live::open(image).unwrap().0,
+            export: live::open(image, paced).unwrap().0,
         };
         let served: Vec<Served> = images.iter().map(open).collect();
         let (theirs, asked) = (served.clone(), stop.clone());
