@@ -138,6 +138,10 @@ impl<N: Nand> Nand for Recorder<N> {
     fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
         self.nand.inspect_spare(ppn)
     }
+
+    fn begin_page(&mut self, lpn: Lpn) {
+        self.nand.begin_page(lpn);
+    }
 }
 
 impl<N: World> World for Recorder<N> {
@@ -194,9 +198,16 @@ fn commands_of<S: Scheme>(seed: u64) -> Result<(u64, u64), String> {
 }
 
 pub(crate) fn commands_on<S: Scheme>(shape: &Shape, seed: u64) -> Result<(u64, u64), String> {
-    let config: &Config = &shape.config;
+    commands_of_array::<S, _>(shape.array(), &shape.config, seed)
+}
+
+pub(crate) fn commands_of_array<S: Scheme, N: World>(
+    array: N,
+    config: &Config,
+    seed: u64,
+) -> Result<(u64, u64), String> {
     let mut host = Host::new(vec![None; config.exported_pages as usize], Habits::all(), Dice::new(seed));
-    let mut session: Session<S, _> = Session::open(Recorder::new(shape.array()), config)?;
+    let mut session: Session<S, _> = Session::open(Recorder::new(array), config)?;
     for lpn in 0..config.exported_pages {
         host.write(&mut session, Lpn(lpn), 1)?;
     }

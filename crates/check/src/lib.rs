@@ -3,6 +3,7 @@
 //! - [`sweep()`] cuts the power of a running device thousands of times and recovers from each image. What a cut is and
 //!   what is promised after one: `docs/crash-model.md`.
 //! - [`conformance()`] drives a scheme without a clock through everything a host and flash can do to it.
+//! - [`image_sweep()`] cuts the power of the host under an image file, which loses what was not synced.
 //! - [`commands`] gives the digest of the flash commands of a fixed workload.
 //!
 //! Everything is decided by a seed; a [`Failure`] names the command that repeats it.
@@ -13,6 +14,8 @@ mod dice;
 mod digest;
 mod failure;
 mod host;
+mod image;
+mod lossy;
 mod oracle;
 mod shape;
 mod sweep;
@@ -22,6 +25,8 @@ pub use conformance::{conformance, conformance_of, ConformanceReport};
 pub use dice::Dice;
 pub use digest::{commands, Recorder};
 pub use failure::Failure;
+pub use image::{image_commands, image_sweep, image_sweep_on, ImageReport};
+pub use lossy::{Loss, LossyMedium};
 pub use oracle::{History, State};
 pub use sweep::{sweep, sweep_of, SweepOptions, SweepReport};
 pub use world::{Cuttable, World};

@@ -1,7 +1,7 @@
 //! The arrays that a checked device runs on, and their clocks.
 
 use nand::timing::NoClock;
-use nand::{CrashNand, Done, Nand, OpCounts, SimNand};
+use nand::{CrashNand, Done, FileNand, Medium, Nand, OpCounts, SimNand};
 
 /// An array whose clock the host moves.
 pub trait World: Nand {
@@ -55,6 +55,28 @@ impl World for SimNand<NoClock> {
 
     fn counts(&self) -> OpCounts {
         *SimNand::counts(self)
+    }
+}
+
+impl<M: Medium> World for FileNand<NoClock, M> {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn arrival(&self) -> Done {
+        Done::READY
+    }
+
+    fn time(&self, _done: Done) -> u64 {
+        0
+    }
+
+    fn advance(&mut self, _done: Done) {}
+
+    fn drain(&mut self) {}
+
+    fn counts(&self) -> OpCounts {
+        *FileNand::counts(self)
     }
 }
 

@@ -254,13 +254,22 @@ impl<M: Mapping> PageLevel<M> {
         self.collector.step(flash, &mut self.table, &mut self.mapping, &mut self.journal)
     }
 
-    /// Calls `each` for every LPN, in ascending order, free of charge.
-    fn each_lpn<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Option<Ppn>)) {
+    /// Calls `each` for `pages` LPNs from `first` on, in ascending order, free of charge.
+    fn each_lpn<N: Nand>(
+        &self,
+        flash: &Flash<N>,
+        first: Lpn,
+        pages: u32,
+        each: &mut dyn FnMut(Lpn, Option<Ppn>),
+    ) {
         let mut content = Vec::new();
-        for vtpn in (0..self.table.pages()).map(Vtpn) {
+        let (mut lpn, end) = (first.0, first.0 + pages);
+        while lpn < end {
+            let (vtpn, from) = self.table.place(Lpn(lpn));
             self.table.inspect(flash, vtpn, &mut content);
             let first = self.table.first_lpn(vtpn).0;
-            for slot in 0..self.table.lpns_in(vtpn) {
+            lpn = end.min(first + self.table.lpns_in(vtpn));
+            for slot in from..lpn - first {
                 let lpn = Lpn(first + slot);
                 let held = self.mapping.held(&self.table, lpn);
                 each(lpn, held.unwrap_or(table::mapped(table::entry_in(&content, slot))));
@@ -394,12 +403,17 @@ impl<M: Mapping> Scheme for PageLevel<M> {
     }
 
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
-        self.each_lpn(flash, &mut |lpn, ppn| {
+        self.mapped_in(flash, Lpn(0), self.table.exported_pages(), each);
+    }
+
+    fn mapped_in<N: Nand>(&self, flash: &Flash<N>, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
+        self.each_lpn(flash, first, pages, &mut |lpn, ppn| {
             if let Some(ppn) = ppn {
                 each(lpn, ppn);
             }
         });
     }
+
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
         flash.space.check()?;
         self.mapping.check(&self.table)?;
@@ -412,7 +426,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         };
         let mut breach = None;
         let mut mapped = 0;
-        self.each_lpn(flash, &mut |lpn, ppn| {
+        self.each_lpn(flash, Lpn(0), self.table.exported_pages(), &mut |lpn, ppn| {
             if let Err(wrong) = self.mapping.check_lpn(lpn, ppn) {
                 breach.get_or_insert(wrong);
             }

@@ -82,9 +82,13 @@ pub(crate) fn gather<'a, N: Nand>(
         metadata_version: 0,
         at: Done::READY,
     };
+    recovery.begin("classify");
     recovery.classify()?;
+    recovery.begin("checkpoint");
     recovery.read_checkpoint()?;
+    recovery.begin("search");
     recovery.search(exported_pages, translation_ids)?;
+    recovery.begin("adopt");
     recovery.adopt(journal);
     Ok(recovery)
 }
@@ -97,13 +101,20 @@ pub fn recover<N: Nand, M: Mapping>(
     mapping: &mut M,
 ) -> Result<Done, Fault> {
     let mut recovery = gather(flash, journal, table.exported_pages(), table.pages())?;
+    recovery.begin("restore");
     let behind = recovery.restore(table, mapping)?;
+    recovery.begin("update");
     recovery.update(table, behind)?;
+    recovery.begin("erase");
     recovery.erase_obsolete(journal)?;
     Ok(recovery.at)
 }
 
 impl<N: Nand> Recovery<'_, N> {
+    fn begin(&mut self, step: &'static str) {
+        self.flash.nand_mut().begin_step(step);
+    }
+
     /// Reads an OOB; a page that cannot be read (torn) counts as nothing there, but as spent.
     fn scan(&mut self, ppn: Ppn) -> Result<Scanned, Fault> {
         match self.flash.scan(ppn, Cause::Recovery, Done::READY) {

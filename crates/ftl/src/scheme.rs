@@ -191,6 +191,16 @@ pub trait Scheme: Sized {
     /// and the checker. [`Scheme::mapping`] gives the older content on flash, if there is any.
     fn buffered(&self, _each: &mut dyn FnMut(Lpn, u64)) {}
 
+    /// As [`Scheme::mapping`], for `pages` pages from `first` on: a live device tells from it what is allocated.
+    fn mapped_in<N: Nand>(&self, flash: &Flash<N>, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
+        let end = u64::from(first.0) + u64::from(pages);
+        self.mapping(flash, &mut |lpn, ppn| {
+            if lpn >= first && u64::from(lpn.0) < end {
+                each(lpn, ppn);
+            }
+        });
+    }
+
     /// Checks the scheme's own structures against each other and the array; one sentence per breach.
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String>;
 

@@ -5,6 +5,7 @@
 mod parse;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::path::Path;
 

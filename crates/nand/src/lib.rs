@@ -8,6 +8,7 @@ mod addr;
 mod crash;
 mod device;
 mod energy;
+mod file;
 mod sim;
 pub mod timing;
 
@@ -15,6 +16,7 @@ pub use addr::{Geometry, Lpn, PageAddress, Pbn, Ppn, Vtpn};
 pub use crash::{CrashNand, Cut, Cutter, Log};
 pub use device::{parse_size, Device, DeviceError};
 pub use energy::{Energy, EnergyModel};
+pub use file::{describe, Description, Fetch, FileNand, ImageError, Medium, Mounted, Reader};
 pub use sim::{OpCounts, SimNand, SimOptions, WearSpread};
 
 /// The completion of an operation, or of several joined ([`Nand::join`]).
@@ -262,4 +264,12 @@ pub trait Nand {
     /// Tells the memory hierarchy of the machine this runs on what will be needed soon. Purely a matter of speed.
     #[inline]
     fn expect(&self, _hint: Hint) {}
+
+    /// The page of a host request that [`Source::Host`] and [`Sink::Host`] mean from now on. Said by whoever splits
+    /// requests into pages, before each; an array without user bytes need not know.
+    #[inline]
+    fn begin_page(&mut self, _lpn: Lpn) {}
+
+    /// Recovery begins this step: for whoever shows how long each takes.
+    fn begin_step(&mut self, _name: &'static str) {}
 }

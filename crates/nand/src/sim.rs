@@ -186,6 +186,31 @@ impl<T: Timing> SimNand<T> {
         self.array.metadata_buffers()
     }
 
+    /// Leaves contents to somebody else: [`Nand::buffer`] may not be used, and [`Nand::inspect`] gives none.
+    pub(crate) fn keep_no_contents(&mut self) {
+        self.array.keep_no_contents();
+    }
+
+    /// Gives a block of a fresh array the state that an image has of it, and its pages from the first on: `None` for a
+    /// torn one. A page that cannot stand in one block with those before it counts as torn.
+    pub(crate) fn restore(
+        &mut self,
+        block: Pbn,
+        erases: u32,
+        bad: bool,
+        pages: impl Iterator<Item = Option<Oob>>,
+    ) {
+        self.array.restore_block(block, erases, bad);
+        for oob in pages {
+            self.array.restore_page(block, oob);
+        }
+    }
+
+    /// Tells the clock what was restored.
+    pub(crate) fn restored(&mut self) {
+        self.start();
+    }
+
     fn start(&mut self) {
         let written: Vec<u16> = self.array.blocks.iter().map(|block| block.written).collect();
         self.timing.start(&written);

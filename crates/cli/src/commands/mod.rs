@@ -7,6 +7,7 @@
 //! | `lists.rs` | `ftl schemes`, `ftl devices`, `ftl workloads` |
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
+//! | `live.rs` | `ftl create`, `ftl info`, `ftl serve` |
 //! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
 //! | `setup.rs`, `input.rs` | from options to a device and a workload |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
@@ -19,6 +20,7 @@ mod check;
 mod compare;
 mod input;
 mod lists;
+mod live;
 mod options;
 mod output;
 mod progress;
@@ -74,6 +76,12 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Cut the power again and again and see whether anything is lost
     Check(check::CheckArgs),
+    /// Make the image of a live device
+    Create(live::CreateArgs),
+    /// Say what an image is
+    Info(live::InfoArgs),
+    /// Serve images as block devices (NBD)
+    Serve(live::ServeArgs),
 }
 
 /// The whole program.
@@ -110,6 +118,9 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Workloads(args) => lists::workloads(args),
         Command::Bench(args) => bench::bench(args),
         Command::Check(args) => check::check(args),
+        Command::Create(args) => live::create(args),
+        Command::Info(args) => live::info(args),
+        Command::Serve(args) => live::serve(args),
     }
 }
 

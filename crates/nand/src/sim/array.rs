@@ -45,6 +45,8 @@ pub(super) struct Array {
     contents: Contents,
     pub faults: Faults,
     keep_stale: bool,
+    /// Contents are kept elsewhere ([`crate::FileNand`]).
+    bodiless: bool,
     /// The page in the controller's buffer, or `NO_PAGE`.
     buffered: Ppn,
     /// Data buffer and spare bytes.
@@ -61,6 +63,7 @@ impl Clone for Array {
             contents: self.contents.clone(),
             faults: self.faults.clone(),
             keep_stale: self.keep_stale,
+            bodiless: self.bodiless,
             buffered: self.buffered,
             staging: self.staging.clone(),
         }
@@ -74,6 +77,7 @@ impl Clone for Array {
         self.contents.clone_from(&from.contents);
         self.faults.clone_from(&from.faults);
         self.keep_stale = from.keep_stale;
+        self.bodiless = from.bodiless;
         self.buffered = from.buffered;
         self.staging.clone_from(&from.staging);
     }
@@ -98,6 +102,7 @@ impl Array {
             contents: Contents::new(geometry.pages_per_block, geometry.page_bytes as usize, metadata_pages),
             faults: Faults::new(options),
             keep_stale: options.keep_stale,
+            bodiless: false,
             buffered: NO_PAGE,
             staging: Staging::default(),
         };
@@ -231,7 +236,7 @@ impl Array {
             return (place, false);
         }
         self.records[ppn.0 as usize] = Record::pack(oob);
-        if oob.kind != PageKind::Data {
+        if oob.kind != PageKind::Data && !self.bodiless {
             self.fill(place, from);
         } else {
             self.staging.program(ppn);
@@ -361,6 +366,37 @@ impl Array {
         true
     }
 
+    /// From now on keeps OOB and rules alone.
+    pub fn keep_no_contents(&mut self) {
+        self.bodiless = true;
+    }
+
+    /// Gives a fresh block the state that an image has of it; its pages follow by [`Array::restore_page`].
+    pub fn restore_block(&mut self, block: Pbn, erases: u32, bad: bool) {
+        let state = &mut self.blocks[block.0 as usize];
+        state.erases = erases;
+        state.flags |= if bad { BAD } else { 0 };
+    }
+
+    /// Gives a block its next page as an image has it, `None` for a torn one. A page that cannot stand in one block
+    /// with those before it is torn, too.
+    pub fn restore_page(&mut self, block: Pbn, oob: Option<Oob>) {
+        let state = &mut self.blocks[block.0 as usize];
+        let ppn = self.geometry.page_in(block, u32::from(state.written));
+        state.written += 1;
+        let stands = |oob: &Oob| {
+            let alike = state.kind == oob.kind && state.epoch == oob.epoch;
+            Record::holds(*oob) && (state.flags & KIND_SET == 0 || alike)
+        };
+        let Some(oob) = oob.filter(stands) else {
+            return self.mark_torn(ppn);
+        };
+        state.kind = oob.kind;
+        state.epoch = oob.epoch;
+        state.flags |= KIND_SET;
+        self.records[ppn.0 as usize] = Record::pack(oob);
+    }
+
     pub fn is_bad(&self, block: Pbn) -> bool {
         self.blocks[block.0 as usize].flags & BAD != 0
     }
@@ -436,7 +472,9 @@ impl Array {
             let erases = self.blocks[place.block.0 as usize].erases;
             return (!self.faults.is_uncorrectable(ppn, erases)).then_some(oob);
         }
-        content.extend_from_slice(self.contents.get(place.block, place.page)?);
+        if !self.bodiless {
+            content.extend_from_slice(self.contents.get(place.block, place.page)?);
+        }
         Some(oob)
     }
 

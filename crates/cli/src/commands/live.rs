@@ -1,0 +1,327 @@
+//! `ftl create`, `ftl info`, `ftl serve`: the live device.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use live::nbd::{serve as serve_nbd, Served, Stop as ServerStop};
+use live::{Address, Listeners, LiveError, Opened, Settings, Snapshot};
+use nand::{Device, PageKind};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sim::CacheSize;
+
+use super::options::Victims;
+use super::stop::{note, say, Stop};
+use super::values::{positive_32, SchemeSpec};
+use crate::table::format::{bytes, digits, percent, time, whole};
+
+/// The TCP port of NBD.
+const NBD_PORT: &str = "127.0.0.1:10809";
+
+/// Arguments of `ftl create`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ftl create disk.ftl --device femu-32g --scheme tpftl
+  ftl create disk.ftl --device mine.toml --scheme dftl:protected=30 --export 3GiB --cache 1MiB
+  ftl serve disk.ftl
+
+The file is sparse: it takes space as the device is written, and gives it back when it is switched off.")]
+pub(crate) struct CreateArgs {
+    /// File to make
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Preset or device file (see `ftl devices`)
+    #[arg(long, value_name = "NAME|FILE.toml", default_value = "femu-32g")]
+    device: String,
+    /// Scheme, with parameters where they differ from the defaults
+    #[arg(long, value_name = "NAME[:key=value…]", default_value = "page")]
+    scheme: SchemeSpec,
+    /// Capacity that clients see, such as 30GiB; the rest of the flash is over-provisioning [default: the device's]
+    #[arg(long, value_name = "SIZE", value_parser = nand::parse_size)]
+    export: Option<u64>,
+    /// Memory for mapping: a share of the full table (8 bytes a page) such as 3%, or a size such as 2MiB [default: the
+    /// device's SRAM if it names one, else 3%]
+    #[arg(long, value_name = "SHARE|SIZE")]
+    cache: Option<CacheSize>,
+    /// Free superblocks (a block of every die) at which a write waits for collection
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    gc_foreground: Option<u32>,
+    /// Free superblocks at which collection starts
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    gc_background: Option<u32>,
+    /// How victims of collection are chosen
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Victims::Greedy)]
+    victims: Victims,
+}
+
+/// Arguments of `ftl info`.
+#[derive(Args, Debug)]
+pub(crate) struct InfoArgs {
+    /// An image; it may be in use
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+}
+
+/// Arguments of `ftl serve`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ftl serve disk.ftl                       on the unix socket disk.ftl.sock
+  ftl serve disk.ftl --listen 127.0.0.1:10809
+  ftl serve a.ftl b.ftl --listen /run/ftl.sock
+
+  nbdinfo 'nbd+unix:///?socket=disk.ftl.sock'
+  fio --name=x --ioengine=nbd --uri='nbd+unix:///?socket=disk.ftl.sock' --rw=randwrite --bs=4k --iodepth=16 --size=64m
+  nbd-client -unix disk.ftl.sock /dev/nbd0
+
+Each image is an export by the name of its file without the ending; the first one answers to the empty name, too. SIGINT
+and SIGTERM stop the server in good order; a second one ends it at once, as a power cut would. Sockets of LISTEN_FDS are used
+when there are any. There is no encryption and no password here: keep TCP on the loopback, or put nbdkit or ssh in front.")]
+pub(crate) struct ServeArgs {
+    /// Images made by `ftl create`
+    #[arg(value_name = "IMAGE", required = true)]
+    images: Vec<PathBuf>,
+    /// Where clients connect: HOST:PORT, or the path of a unix socket; may be given several times [default: IMAGE.sock]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<Address>,
+    /// Hold each reply until the device model gives it, so that clients see the latency of the flash
+    #[arg(long)]
+    pace: bool,
+    /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl From<LiveError> for Stop {
+    fn from(error: LiveError) -> Stop {
+        Stop::user(error)
+    }
+}
+
+/// `ftl create`.
+pub(crate) fn create(args: CreateArgs) -> Result<(), Stop> {
+    let mut device = Device::load(&args.device)?;
+    if let Some(bytes) = args.export {
+        device = device.with_exported_bytes(bytes)?;
+    }
+    let cache = args.cache.unwrap_or(device.sram_bytes.map_or(CacheSize::Share(0.03), CacheSize::Bytes));
+    let mut settings = Settings::new(&args.scheme.name, cache.bytes(device.exported_pages)?);
+    settings.parameters = args.scheme.parameters;
+    settings.foreground_superblocks = args.gc_foreground.unwrap_or(settings.foreground_superblocks);
+    settings.background_superblocks = args.gc_background.unwrap_or(settings.background_superblocks);
+    settings.cost_benefit = args.victims == Victims::CostBenefit;
+    live::create(&args.image, &device, &settings)?;
+    let name = args.image.display();
+    say(&format!("{}serve it with: ftl serve {name}\n", described(&args.image, &device, &settings)))
+}
+
+/// `ftl info`.
+pub(crate) fn info(args: InfoArgs) -> Result<(), Stop> {
+    let (device, settings) = live::describe(&args.image)?;
+    say(&described(&args.image, &device, &settings))
+}
+
+fn described(image: &Path, device: &Device, settings: &Settings) -> String {
+    let g = &device.geometry;
+    let mut scheme = settings.scheme.clone();
+    for (key, value) in &settings.parameters {
+        scheme += &format!(":{key}={value}");
+    }
+    let on_disk = image.metadata().map(|found| std::os::unix::fs::MetadataExt::blocks(&found) * 512);
+    let on_disk =
+        on_disk.map_or_else(|_| String::new(), |taken| format!(", {} on the host's disk", bytes(taken)));
+    format!(
+        "{}: {}\n  capacity  {} exported of {} raw in pages of {}{on_disk}\n  device    {} dies, {} blocks of {} pages; read \
+         {}, program {}, erase {}\n  scheme    {scheme}, {} for mapping, collection at {} and {} free superblocks, victims {}\n",
+        image.display(),
+        device.what,
+        bytes(device.exported_bytes()),
+        bytes(device.raw_bytes()),
+        bytes(u64::from(g.page_bytes)),
+        g.dies(),
+        whole(u64::from(g.blocks())),
+        g.pages_per_block,
+        time(device.read_ns as f64),
+        time(device.program_ns as f64),
+        time(device.erase_ns as f64),
+        bytes(settings.cache_bytes),
+        settings.background_superblocks,
+        settings.foreground_superblocks,
+        if settings.cost_benefit { "by cost and benefit" } else { "greedily" },
+    )
+}
+
+/// `ftl serve`.
+pub(crate) fn serve(args: ServeArgs) -> Result<(), Stop> {
+    let listeners = match Listeners::activated()? {
+        Some(given) => given,
+        None => Listeners::bind(&addresses(&args))?,
+    };
+    let stop = ServerStop::new()?;
+    watch_signals(&stop)?;
+    let mut served = Vec::new();
+    for image in &args.images {
+        let (export, opened) = live::open(image, args.pace)?;
+        if !args.quiet {
+            say(&recovered(image, &opened))?;
+        }
+        let name = name_of(image);
+        if served.iter().any(|other: &Served| other.name == name) {
+            return Err(Stop::user(format!(
+                "two images would be served as `{name}`; rename one of the files"
+            )));
+        }
+        let (device, settings) = live::describe(image)?;
+        let description = format!("{} with {}", device.name, settings.scheme);
+        served.push(Served { name, description, export });
+    }
+    let metrics = args.metrics.map(|address| live::publish(address, served.clone())).transpose()?;
+    if !args.quiet {
+        say(&greeting(&listeners, &served, metrics))?;
+    }
+    let ended = serve_nbd(&listeners, served.clone(), &stop)?;
+    if let Some(panic) = ended.panic {
+        return Err(Stop::Finding(format!(
+            "the scheme or the array panicked: {panic}; what was acknowledged is in the image, the next start recovers it"
+        )));
+    }
+    for Served { name, export, .. } in &served {
+        let snapshot = export.snapshot();
+        export.power_off().map_err(|error| {
+            Stop::user(format!("{name}: not switched off in good order ({error}); the next start recovers"))
+        })?;
+        if let Some(snapshot) = snapshot.filter(|_| !args.quiet) {
+            say(&farewell(name, &snapshot))?;
+        }
+    }
+    Ok(())
+}
+
+fn addresses(args: &ServeArgs) -> Vec<Address> {
+    if args.listen.is_empty() {
+        let mut path = args.images[0].clone().into_os_string();
+        path.push(".sock");
+        return vec![Address::Unix(path.into())];
+    }
+    for address in &args.listen {
+        if matches!(address, Address::Tcp(at) if !at.ip().is_loopback()) {
+            note(&format!(
+                "{address} can be reached from outside, and there is no password; {NBD_PORT} would stay here"
+            ));
+        }
+    }
+    args.listen.clone()
+}
+
+/// The first signal stops the server in good order, the second one at once.
+fn watch_signals(stop: &ServerStop) -> Result<(), Stop> {
+    let signals = Signals::new([SIGINT, SIGTERM]);
+    let mut signals = signals.map_err(|error| Stop::user(format!("signals cannot be caught ({error})")))?;
+    let stop = stop.clone();
+    let watcher = move || {
+        for (count, _) in signals.forever().enumerate() {
+            if count > 0 {
+                std::process::exit(130);
+            }
+            stop.ask();
+        }
+    };
+    let started = std::thread::Builder::new().name("signals".into()).spawn(watcher);
+    started.map(|_| ()).map_err(|error| Stop::user(format!("a thread cannot be started ({error})")))
+}
+
+/// The file's name without its ending.
+fn name_of(image: &Path) -> String {
+    image.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What opening an image found, step by step.
+fn recovered(image: &Path, opened: &Opened) -> String {
+    let Opened { mounted, steps, counters } = opened;
+    let ms = |ns: u128| time(ns as f64);
+    let mut out = format!(
+        "{}: {}\n",
+        image.display(),
+        if mounted.clean { "was closed in good order" } else { "was not closed in good order: recovering" }
+    );
+    let list = |steps: &[(&'static str, std::time::Duration)]| {
+        let each = steps.iter().map(|(name, took)| format!("{name} {}", ms(took.as_nanos())));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        out,
+        "  image     {} pages programmed, {} checked, {} torn, {} erases undone ({})",
+        whole(mounted.pages),
+        whole(mounted.late_pages),
+        whole(mounted.torn_pages),
+        whole(u64::from(mounted.undone_erases)),
+        list(&mounted.steps)
+    );
+    let _ = writeln!(
+        out,
+        "  scheme    {} pages looked at, {} read, {} programmed, {} blocks erased ({})",
+        whole(counters.reads_of(PageKind::Data)),
+        whole(counters.all_reads() - counters.reads_of(PageKind::Data)),
+        whole(counters.all_programs()),
+        whole(counters.all_erases()),
+        list(steps)
+    );
+    out
+}
+
+fn greeting(listeners: &Listeners, served: &[Served], metrics: Option<SocketAddr>) -> String {
+    let mut out = String::new();
+    for Served { name, export, description } in served {
+        out += &format!("  export    {name}: {}, {description}\n", bytes(export.exported_bytes()));
+    }
+    if let Some(at) = metrics {
+        out += &format!("  metrics   http://{at}/metrics\n");
+    }
+    for address in listeners.addresses() {
+        out += &match address {
+            Address::Unix(path) => format!("  listening nbd+unix:///?socket={}\n", path.display()),
+            Address::Tcp(at) => format!("  listening nbd://{at}\n"),
+        };
+    }
+    if listeners.addresses().is_empty() {
+        out += "  listening on the sockets of LISTEN_FDS\n";
+    }
+    out
+}
+
+/// What the device did while it was served.
+fn farewell(name: &str, snapshot: &Snapshot) -> String {
+    let counters = &snapshot.counters;
+    let mut out = format!("{name}: switched off in good order\n");
+    for (kind, (device, wall)) in live::Latencies::KINDS
+        .iter()
+        .zip(snapshot.virtual_latency.0.iter().zip(&snapshot.wall_latency.0))
+        .filter(|(_, (device, _))| device.count() > 0)
+    {
+        out += &format!(
+            "  {kind:<9} {} requests; on the device {} in the mean, 99 % within {}; here {} and {}\n",
+            whole(device.count()),
+            time(device.mean_ns()),
+            time(device.quantile_ns(0.99) as f64),
+            time(wall.mean_ns()),
+            time(wall.quantile_ns(0.99) as f64),
+        );
+    }
+    let amplification = counters.write_amplification().map_or("-".to_owned(), digits);
+    let hits = (counters.lookups > 0)
+        .then(|| percent((counters.cmt_hits + counters.model_hits) as f64 / counters.lookups as f64));
+    out + &format!(
+        "  flash     {} reads, {} programs, {} erases; write amplification {amplification}, mapping hits {}\n",
+        whole(counters.all_reads()),
+        whole(counters.all_programs()),
+        whole(counters.all_erases()),
+        hits.unwrap_or_else(|| "-".to_owned()),
+    )
+}

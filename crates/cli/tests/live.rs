@@ -1,0 +1,422 @@
+//! The live device with real programs, and killed under load. A program that is not installed is named and left out.
+
+// Each test file uses a part of these.
+#[allow(dead_code)]
+mod common;
+#[path = "../../live/tests/common/mod.rs"]
+mod nbd;
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{command, ftl};
+use nbd::{Client, Folder};
+
+/// `ftl serve` of one image, killed when the test ends.
+struct Serving {
+    child: Child,
+    /// What it said until it listened.
+    said: String,
+    socket: String,
+}
+
+impl Serving {
+    fn start(image: &str) -> Serving {
+        Serving::with(image, &[])
+    }
+
+    fn with(image: &str, options: &[&str]) -> Serving {
+        let arguments = [&["serve", image][..], options].concat();
+        let child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
+        let mut serving =
+            Serving { child: child.unwrap(), said: String::new(), socket: format!("{image}.sock") };
+        let mut lines = BufReader::new(serving.child.stdout.take().unwrap());
+        while !serving.said.contains("listening") {
+            let mut line = String::new();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "the server ended: {}", serving.said);
+            serving.said += &line;
+        }
+        // Kept open, so that the server can say goodbye.
+        serving.child.stdout = Some(lines.into_inner());
+        serving
+    }
+
+    fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket)
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Stops it in good order, and gives what it said.
+    fn stop(mut self) -> String {
+        self.signal("-TERM");
+        let mut rest = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{rest}");
+        assert!(!Path::new(&self.socket).exists(), "the socket is left");
+        rest
+    }
+
+    fn kill(mut self) {
+        self.signal("-KILL");
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It has ended already in most tests.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An image of 104 MiB for a scheme, by `ftl create`.
+fn image(folder: &Folder, scheme: &str) -> String {
+    let path = folder.0.join(format!("{scheme}.ftl")).display().to_string();
+    let said = ftl(&[
+        "create",
+        &path,
+        "--device",
+        "examples/small-ssd.toml",
+        "--scheme",
+        scheme,
+        "--cache",
+        "64KiB",
+    ]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    path
+}
+
+fn schemes() -> impl Iterator<Item = &'static str> {
+    ftl::schemes::ALL.iter().map(|info| info.name)
+}
+
+/// Runs a program, which must succeed, and gives its output; `None`, and a word about it, when it is not installed.
+fn run(program: &str, arguments: &[&str]) -> Option<String> {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{program} {}:\n{said}{errors}", arguments.join(" "));
+            Some(said)
+        }
+        Err(_) => {
+            println!(
+                "skipped: {program} is not installed (apt install libnbd-bin qemu-utils fio python3-libnbd)"
+            );
+            None
+        }
+    }
+}
+
+#[test]
+fn nbdinfo_and_nbdcopy() {
+    let folder = Folder::new("nbdcopy");
+    let bytes: Vec<u8> = (0..20 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let (from, to) = (folder.0.join("from"), folder.0.join("to"));
+    std::fs::write(&from, &bytes).unwrap();
+    for scheme in schemes() {
+        let serving = Serving::start(&image(&folder, scheme));
+        let uri = serving.uri();
+        let Some(info) = run("nbdinfo", &[&uri]) else { return };
+        for line in [
+            "base:allocation",
+            "can_fua: true",
+            "can_multi_conn: true",
+            "can_fast_zero: true",
+            "can_df: true",
+        ] {
+            assert!(info.contains(line), "{info}");
+        }
+        let list = run("nbdinfo", &["--list", &uri]).unwrap();
+        assert!(list.contains(&format!("export=\"{scheme}\"")), "{list}");
+        run("nbdcopy", &[from.to_str().unwrap(), &uri]).unwrap();
+        run("nbdcopy", &[&uri, to.to_str().unwrap()]).unwrap();
+        let copied = std::fs::read(&to).unwrap();
+        assert!(
+            copied[..bytes.len()] == bytes && copied[bytes.len()..].iter().all(|&byte| byte == 0),
+            "{scheme}"
+        );
+        let map = run("nbdinfo", &["--map", &uri]).unwrap();
+        assert_eq!(map.lines().count(), 2, "data and a hole: {map}");
+        assert!(serving.stop().contains("switched off in good order"));
+    }
+}
+
+#[test]
+fn qemu_io_patterns() {
+    let folder = Folder::new("qemu");
+    for scheme in schemes() {
+        let serving = Serving::start(&image(&folder, scheme));
+        let mut arguments = vec!["-f", "raw"];
+        for step in [
+            "write -P 0x5a 512 3k",
+            "read -P 0x5a 512 3k",
+            "read -P 0 0 512",
+            "write -P 7 1M 1M",
+            "write -z 1M 64k",
+            "read -P 0 1M 64k",
+            "read -P 7 1088k 900k",
+            "discard 1M 512k",
+            "read -P 0 1M 512k",
+            "read -P 7 1536k 512k",
+            "write -f -P 9 4k 4k",
+            "flush",
+            "read -P 9 4k 4k",
+            "write -z -u 1536k 64k",
+            "read -P 0 1536k 64k",
+            "writev -P 3 10M 4k 512 8k 1k",
+            "readv -P 3 10M 8k 5632",
+            "aio_write -P 4 20M 1M",
+            "aio_flush",
+            "read -P 4 20M 1M",
+        ] {
+            arguments.extend(["-c", step]);
+        }
+        let uri = serving.uri();
+        arguments.push(&uri);
+        let Some(said) = run("qemu-io", &arguments) else { return };
+        assert!(!said.contains("failed"), "{scheme}: {said}");
+        serving.stop();
+    }
+}
+
+#[test]
+fn fio_verifies_what_it_wrote() {
+    if !run("fio", &["--enghelp"]).is_some_and(|engines| engines.contains("nbd")) {
+        println!("skipped: this fio has no engine nbd");
+        return;
+    }
+    let folder = Folder::new("fio");
+    for scheme in schemes() {
+        let serving = Serving::start(&image(&folder, scheme));
+        let uri = format!("--uri={}", serving.uri());
+        // 3 times over, so that collection runs; blocks that are no multiple of a page, and trims.
+        for (name, bsrange, rw) in [
+            ("aligned", "4k-64k", "randwrite"),
+            ("odd", "512-9k", "randwrite"),
+            ("trims", "4k-64k", "randtrimwrite"),
+        ] {
+            let job = [
+                &format!("--name={name}"),
+                "--ioengine=nbd",
+                &uri,
+                &format!("--rw={rw}"),
+                &format!("--bsrange={bsrange}"),
+                "--blockalign=512",
+                "--iodepth=16",
+                "--size=60m",
+                "--io_size=120m",
+                "--verify=crc32c",
+                "--verify_fatal=1",
+                "--verify_state_save=0",
+                "--fsync=200",
+                "--output-format=terse",
+                "--loops=1",
+            ];
+            run("fio", &job.map(|argument: &str| argument)).unwrap();
+        }
+        let said = serving.stop();
+        assert!(said.contains("switched off"), "{said}");
+    }
+}
+
+#[test]
+fn nbdsh_abuse() {
+    let folder = Folder::new("nbdsh");
+    let serving = Serving::start(&image(&folder, "page"));
+    let script = "
+import nbd, sys
+h = nbd.NBD()
+h.add_meta_context(nbd.CONTEXT_BASE_ALLOCATION)
+h.connect_uri(sys.argv[1])
+h.set_strict_mode(0)
+def fails(f):
+    try:
+        f()
+    except nbd.Error:
+        return
+    raise SystemExit('no error')
+size = h.get_size()
+assert h.can_df() and h.can_cache() == False
+assert h.pread(0, 0) == b''
+fails(lambda: h.pread(512, size))
+fails(lambda: h.pread(512, size - 1))
+fails(lambda: h.pwrite(b'x' * 100, 0))
+fails(lambda: h.pread(512, 2**63))
+fails(lambda: h.cache(512, 0))
+fails(lambda: h.zero(512, 0, nbd.CMD_FLAG_FAST_ZERO | nbd.CMD_FLAG_NO_HOLE))
+fails(lambda: h.pread(1 << 26, 0))
+fails(lambda: h.pread(512, 0, 1 << 9))
+h.zero(0, 0)
+h.trim(0, 0)
+h.pwrite(b'x' * 512, 512, nbd.CMD_FLAG_FUA)
+h.flush()
+assert h.pread(1024, 0) == bytes(512) + b'x' * 512
+extents = []
+h.block_status(size, 0, lambda c, o, e, err: extents.extend(e))
+assert extents[0] == 4096 and extents[1] == 0 and sum(extents[::2]) == size, extents
+h.zero(4096, 0, nbd.CMD_FLAG_FAST_ZERO)
+assert h.pread(1024, 0) == bytes(1024)
+";
+    let has_nbd = |python: &&str| {
+        Command::new(python).args(["-c", "import nbd"]).output().is_ok_and(|found| found.status.success())
+    };
+    match ["/usr/bin/python3", "python3"].iter().find(|python| has_nbd(python)) {
+        Some(python) => {
+            run(python, &["-c", script, &serving.uri()]).unwrap();
+            serving.stop();
+        }
+        None => println!("skipped: no Python with libnbd (apt install python3-libnbd)"),
+    }
+}
+
+#[test]
+fn several_images_are_exports_by_name() {
+    let folder = Folder::new("exports");
+    let images = [image(&folder, "page"), image(&folder, "dftl")];
+    let serving = Serving::with(&images[0], &[&images[1]]);
+    let mut clients = ["page", "dftl"].map(|name| {
+        let mut client = Client::connect(Path::new(&serving.socket));
+        assert_eq!(client.option(7, &nbd::go(name)).last().unwrap().0, 1);
+        client
+    });
+    clients[0].write(0, &[1; 512]);
+    clients[1].write(0, &[2; 512]);
+    assert_eq!((clients[0].read(0, 512), clients[1].read(0, 512)), (vec![1; 512], vec![2; 512]));
+    serving.stop();
+}
+
+/// What pages hold: `write` numbers by page, as the client knows them.
+#[derive(Default)]
+struct Known {
+    acknowledged: HashMap<u64, u64>,
+    /// Sent and not acknowledged: they may be there.
+    sent: HashMap<u64, Vec<u64>>,
+}
+
+fn content(page: u64, write: u64) -> Vec<u8> {
+    [page.to_le_bytes(), write.to_le_bytes()].concat().repeat(256)
+}
+
+/// Writes random pages, 8 in flight, with a flush now and then, until the server is gone.
+fn load(mut stream: &UnixStream, known: &mut Known, pages: u64, next: &mut u64) {
+    loop {
+        let mut batch = Vec::new();
+        let mut writes = Vec::new();
+        for _ in 0..8 {
+            *next += 1;
+            let page = next.wrapping_mul(0x9E37_79B9_7F4A_7C15) % pages;
+            let mut head = 0x2560_9513u32.to_be_bytes().to_vec();
+            head.extend([0, (*next % 16 == 0) as u8, 0, 1]);
+            head.extend(next.to_be_bytes());
+            head.extend((page * 4096).to_be_bytes());
+            head.extend(4096u32.to_be_bytes());
+            batch.extend(head);
+            batch.extend(content(page, *next));
+            writes.push((page, *next));
+            known.sent.entry(page).or_default().push(*next);
+        }
+        let written = stream.write_all(&batch);
+        for _ in 0..8 {
+            let mut reply = [0; 16];
+            if written.is_err() || stream.read_exact(&mut reply).is_err() {
+                return;
+            }
+            assert_eq!(reply[4..8], [0; 4]);
+            let number = u64::from_be_bytes(reply[8..].try_into().unwrap());
+            let page = writes.iter().find(|write| write.1 == number).unwrap().0;
+            let before = known.acknowledged.entry(page).or_default();
+            *before = number.max(*before);
+        }
+    }
+}
+
+#[test]
+fn killed_under_load_nothing_acknowledged_is_lost() {
+    let folder = Folder::new("kill");
+    let kills = std::env::var("FTL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    for scheme in schemes() {
+        let path = image(&folder, scheme);
+        let (mut known, mut next, mut slowest) = (Known::default(), 0, Duration::ZERO);
+        for kill in 0..kills {
+            let begun = Instant::now();
+            let serving = Serving::start(&path);
+            slowest = slowest.max(begun.elapsed());
+            assert_eq!(serving.said.contains("recovering"), kill > 0, "{}", serving.said);
+            let mut client = Client::connect(Path::new(&serving.socket));
+            client.option(7, &nbd::go(scheme));
+            for (&page, &acknowledged) in &known.acknowledged {
+                let found = client.read(page * 4096, 4096);
+                let write = u64::from_le_bytes(found[8..16].try_into().unwrap());
+                let sent = known.sent.get(&page).is_some_and(|sent| sent.contains(&write));
+                assert!(found == content(page, write), "{scheme}: page {page} holds no write");
+                assert!(
+                    write >= acknowledged && sent,
+                    "{scheme}, kill {kill}: page {page} holds write {write}, but {acknowledged} was acknowledged"
+                );
+            }
+            let after = Duration::from_millis(20 + kill * 37 % 300);
+            let stream = client.stream.try_clone().unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| load(&stream, &mut known, 8000, &mut next));
+                std::thread::sleep(after);
+                serving.kill();
+            });
+        }
+        let pages = known.acknowledged.len();
+        println!("{scheme}: {kills} kills, {next} writes to {pages} pages, slowest start {slowest:?}");
+        assert!(pages > 0);
+    }
+}
+
+#[test]
+fn mistakes_get_one_sentence() {
+    let folder = Folder::new("mistakes");
+    let path = image(&folder, "page");
+    let refused = |arguments: &[&str], sentence: &str| {
+        let said = ftl(arguments);
+        assert_eq!((said.err, said.code), (format!("ftl: {sentence}\n"), 2), "{arguments:?}");
+    };
+    refused(
+        &["create", &path],
+        &format!("{path}: there is such a file already; remove it, or choose another name"),
+    );
+    let missing = folder.0.join("missing").display().to_string();
+    refused(&["serve", &missing], &format!("{missing}: there is no such image; make one with `ftl create`"));
+    refused(&["info", &missing], &format!("{missing}: there is no such image; make one with `ftl create`"));
+    let other = folder.0.join("other").display().to_string();
+    std::fs::write(&other, vec![0; 100_000]).unwrap();
+    refused(
+        &["serve", &other],
+        &format!("{other}: this is not an image of ftl (it does not begin with FTLIMAGE); make one with `ftl create`"),
+    );
+    let serving = Serving::start(&path);
+    refused(
+        &["serve", &path, "--listen", &format!("{path}.2.sock")],
+        &format!("{path}: the image is in use by another process; stop that one first (an image has one user at a time)"),
+    );
+    refused(
+        &["serve", &path],
+        &format!("{path}.sock: another server listens on this socket; stop it, or choose another path"),
+    );
+    assert_eq!(ftl(&["info", &path]).code, 0, "an image in use can be looked at");
+    serving.stop();
+    let nowhere = folder.0.join("no/such/folder.sock").display().to_string();
+    refused(
+        &["serve", &path, "--listen", &nowhere],
+        &format!("cannot listen on {nowhere} (No such file or directory (os error 2))"),
+    );
+    let full = folder.0.join("x").display().to_string();
+    let said =
+        ftl(&["create", &full, "--device", "examples/small-ssd.toml", "--scheme", "dftl", "--cache", "8"]);
+    assert!(said.code == 2 && said.err.contains("too small") && !Path::new(&full).exists(), "{}", said.err);
+}

@@ -1,0 +1,789 @@
+//! One FTL, many clients.
+//!
+//! A client submits a batch of byte ranges. One thread at a time is in the FTL: it decides what each request does, in
+//! the order of the batch, and what it programs is written to the image before it leaves. Bytes that are read are
+//! fetched after that, beside the FTL: the array keeps pages as they are while a reader is under way. A thread that only
+//! runs the FTL would cost every request two changes of thread, more than the FTL itself; so the client's own thread goes in.
+//!
+//! | promise | how |
+//! | --- | --- |
+//! | a request sees all that was acknowledged before it was sent | one order for all, that of entering the FTL |
+//! | a write of part of a page keeps the rest | read, merge and write are one step in that order |
+//! | a flush or FUA survives the host's power cut | the answer [`Answer::Durable`] says up to where to sync first |
+//! | a full file system loses nothing | what cannot be written stays in memory, readable; writes fail until it can |
+//! | a device error concerns one request | faults come back by page; a broken medium fails all, and loses nothing |
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ftl::{Counters, Device, Flash, HostError, HostOp, Memory, OpenError, Scheme, Seen};
+use nand::timing::{DieUse, NoClock, Queued, Timing};
+use nand::{Done, Fetch, FileNand, Lpn, Medium, Mounted, Nand, Reader, WearSpread};
+
+use crate::clock::{Clock, Latencies};
+use crate::pace::Pacer;
+use crate::settings::Settings;
+
+/// Most pages of one step in the FTL: longer requests let others in between.
+const STEP_PAGES: u32 = 256;
+/// The same for trims, which cost little a page.
+const TRIM_PAGES: u32 = 1 << 18;
+/// Pages told of in one answer about what is allocated, at least.
+const EXTENT_PAGES: u32 = 1 << 13;
+/// Operations not synced after which the engine syncs unasked, so that opening after a power cut is short.
+const SYNC_EVERY: u64 = 1 << 16;
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Read bytes.
+    Read,
+    /// Write bytes.
+    Write,
+    /// Forget bytes. Only whole pages are forgotten.
+    Trim,
+    /// Make bytes zero: pages are forgotten, or with `allocate` written.
+    WriteZeroes {
+        /// The pages must be there afterwards.
+        allocate: bool,
+    },
+    /// Make everything acknowledged durable.
+    Flush,
+}
+
+impl Op {
+    /// Its place in [`Latencies`].
+    pub fn kind(self) -> usize {
+        match self {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Trim | Op::WriteZeroes { .. } => 2,
+            Op::Flush => 3,
+        }
+    }
+}
+
+/// A request of a client.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What.
+    pub op: Op,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+    /// It must be durable when it is answered.
+    pub fua: bool,
+    /// What is written; else empty.
+    pub data: Bytes,
+}
+
+/// How a request went in the FTL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The bytes are to be had from [`Reads::fill`] with this number.
+    Read(usize),
+    /// Done.
+    Done,
+    /// Done; may be said once [`Engine::make_durable`] has returned for this operation.
+    Durable(u64),
+}
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IoError {
+    /// Outside the device.
+    #[error("outside the device")]
+    Outside,
+    /// The page cannot be read or written.
+    #[error("the device failed")]
+    Device,
+    /// The host's file system is full.
+    #[error("no space left on the host")]
+    NoSpace,
+    /// The device is switched off.
+    #[error("the device is switched off")]
+    Off,
+}
+
+/// A range that is allocated throughout, or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Bytes.
+    pub length: u64,
+    /// Whether pages are mapped there.
+    pub allocated: bool,
+}
+
+/// What opening a device took.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// Of the image.
+    pub mounted: Mounted,
+    /// Steps of the scheme's recovery.
+    pub steps: Vec<(&'static str, Duration)>,
+    /// What recovery did on flash.
+    pub counters: Counters,
+}
+
+/// A device at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// What happened since it was opened.
+    pub counters: Counters,
+    /// In virtual time, ns.
+    pub virtual_latency: Latencies,
+    /// As clients waited, ns.
+    pub wall_latency: Latencies,
+    /// Virtual time since it was opened, ns.
+    pub virtual_ns: u64,
+    /// Where the dies' time went.
+    pub dies: Vec<DieUse>,
+    /// Superblocks that can be opened, and all.
+    pub free_superblocks: (u32, u32),
+    /// Pages that hold user data.
+    pub valid_pages: u64,
+    /// Erase counts.
+    pub wear: WearSpread,
+    /// Mapping memory.
+    pub memory: Memory,
+    /// Pages waiting for room on the host's file system.
+    pub stuck_pages: usize,
+}
+
+/// What one page of a read holds.
+#[derive(Debug)]
+enum Cell {
+    Zeros,
+    /// Delivered; where from is not known yet.
+    Delivered,
+    From(Fetch),
+    Failed,
+}
+
+/// The pages that the reads of a batch were sent to. They stay as they are until this is cleared or dropped.
+#[derive(Debug)]
+pub struct Reads<M: Medium = File> {
+    cells: Vec<Cell>,
+    reader: Option<Reader<M>>,
+    page_bytes: usize,
+    bounce: Vec<u8>,
+    /// One for each request of the batch that the device took.
+    tickets: Vec<Option<u64>>,
+}
+
+impl<M: Medium> Reads<M> {
+    /// Room for the reads of a device with pages of `page_bytes`.
+    pub fn new(page_bytes: u32) -> Reads<M> {
+        let page_bytes = page_bytes as usize;
+        Reads {
+            cells: Vec::new(),
+            reader: None,
+            page_bytes,
+            bounce: vec![0; page_bytes],
+            tickets: Vec::new(),
+        }
+    }
+
+    /// Lets the device go on with the pages.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        self.reader = None;
+    }
+
+    /// The ticket of a request of the batch: of a paced device, its answer waits for [`Engine::over`].
+    pub(crate) fn ticket(&self, index: usize) -> Option<u64> {
+        self.tickets[index]
+    }
+
+    /// Whether the read with this number found nothing allocated.
+    pub fn is_hole(&self, number: usize, request: &Request) -> bool {
+        let cells = &self.cells[number..][..pages_of(request, self.page_bytes)];
+        cells.iter().all(|cell| matches!(cell, Cell::Zeros))
+    }
+
+    /// Fills `to` with the bytes of the read with this number.
+    pub fn fill(&mut self, number: usize, request: &Request, to: &mut [u8]) -> Result<(), IoError> {
+        let page_bytes = self.page_bytes;
+        let count = pages_of(request, page_bytes);
+        let head = (request.offset % page_bytes as u64) as usize;
+        let (mut at, mut within, mut to) = (0, head, to);
+        while at < count {
+            // Pages that lie side by side in the image are read at once.
+            let whole = within == 0 && to.len() >= page_bytes;
+            let run = if whole { self.run(number + at, (to.len() / page_bytes).min(count - at)) } else { 1 };
+            let take = if whole { run * page_bytes } else { (page_bytes - within).min(to.len()) };
+            let (now, later) = to.split_at_mut(take);
+            let cells = &self.cells[number + at..][..run];
+            if whole {
+                fetch(self.reader.as_ref(), cells, now)?;
+            } else {
+                fetch(self.reader.as_ref(), cells, &mut self.bounce)?;
+                now.copy_from_slice(&self.bounce[within..within + take]);
+            }
+            (at, within, to) = (at + run, 0, later);
+        }
+        Ok(())
+    }
+
+    /// How many cells from `first` on can be had at once.
+    fn run(&self, first: usize, most: usize) -> usize {
+        let cells = &self.cells[first..first + most];
+        let follows = |pair: &[Cell]| match pair {
+            [Cell::From(a), Cell::From(b)] => a.ppn.0 + 1 == b.ppn.0,
+            [Cell::Zeros, Cell::Zeros] => true,
+            _ => false,
+        };
+        1 + cells.windows(2).take_while(|pair| follows(pair)).count()
+    }
+}
+
+fn pages_of(request: &Request, page_bytes: usize) -> usize {
+    let page = page_bytes as u64;
+    let end = request.offset + u64::from(request.length);
+    (end.div_ceil(page) - request.offset / page) as usize
+}
+
+/// Fills `to` with the content of cells of one sort that lie side by side.
+fn fetch<M: Medium>(reader: Option<&Reader<M>>, cells: &[Cell], to: &mut [u8]) -> Result<(), IoError> {
+    match (reader, cells) {
+        (_, [Cell::Zeros, ..]) => to.fill(0),
+        (Some(reader), [Cell::From(one)]) => {
+            reader.read(std::slice::from_ref(one), to).map_err(|_| IoError::Device)?;
+        }
+        (Some(reader), [Cell::From(_), ..]) => {
+            let fetches: Vec<Fetch> = cells
+                .iter()
+                .filter_map(|cell| if let Cell::From(fetch) = cell { Some(fetch.clone()) } else { None })
+                .collect();
+            reader.read(&fetches, to).map_err(|_| IoError::Device)?;
+        }
+        _ => return Err(IoError::Device),
+    }
+    Ok(())
+}
+
+/// What is in the FTL, one thread at a time.
+struct Core<S, M: Medium> {
+    flash: Flash<FileNand<Queued, M>>,
+    device: Device<S>,
+    clock: Clock,
+    /// The array or the image is out of order: nothing more can be done until it is opened again.
+    broken: bool,
+    blank: Bytes,
+}
+
+/// A live device.
+pub struct Engine<S, M: Medium = File> {
+    /// `None` once it is switched off.
+    core: Mutex<Option<Core<S, M>>>,
+    medium: Arc<M>,
+    wall: Mutex<Latencies>,
+    /// Operations up to here are synced. Held while syncing, so that one sync serves all who wait.
+    synced: Mutex<u64>,
+    /// Operations up to here are written to the image.
+    landed: AtomicU64,
+    /// A sync failed: what the kernel has dropped nobody knows, so nothing is promised any more.
+    unsyncable: AtomicBool,
+    /// Requests that clients wait for.
+    waiting: AtomicUsize,
+    /// Batches so far, to see whether there was one.
+    batches: AtomicU64,
+    exported_bytes: u64,
+    page_bytes: u32,
+    /// Answers that wait for the device model, when they do.
+    pub(crate) pacer: Option<Pacer>,
+}
+
+impl<S: Scheme> Engine<S> {
+    /// Opens the image at `path`, which must be for this scheme. `paced`: answers wait until the device model gives them.
+    pub fn open(path: &Path, paced: bool) -> Result<(Engine<S>, Opened), String> {
+        let opened = FileNand::open(path, NoClock::new()).map_err(|error| error.to_string())?;
+        Engine::start(opened, path, paced)
+    }
+}
+
+impl<S: Scheme, M: Medium> Engine<S, M> {
+    /// Opens an image on any medium; `path` is its name in errors.
+    pub fn open_on(medium: M, path: &Path) -> Result<(Engine<S, M>, Opened), String> {
+        let opened = FileNand::on(medium, path, NoClock::new()).map_err(|error| error.to_string())?;
+        Engine::start(opened, path, false)
+    }
+
+    fn start(
+        (mut nand, description, mounted): (FileNand<NoClock, M>, nand::Description, Mounted),
+        path: &Path,
+        paced: bool,
+    ) -> Result<(Engine<S, M>, Opened), String> {
+        let name = path.display();
+        let settings = Settings::parse(&description.settings)
+            .map_err(|error| format!("{name}: the settings in the image are not understood ({error})"))?;
+        let device = description.device;
+        let config = settings.config(&device);
+        let image = |error: io::Error| format!("{name}: the image cannot be written ({error})");
+        nand.begin().map_err(image)?;
+        let mut flash = Flash::new(nand);
+        let scheme = S::open(&mut flash, &config).map_err(|error| match error {
+            OpenError::Config(error) => format!("{name}: {error}"),
+            OpenError::Fault(fault) => format!("{name}: recovery failed ({fault:?})"),
+        })?;
+        flash.nand_mut().land().map_err(image)?;
+        let opened =
+            Opened { mounted, steps: flash.nand().steps(), counters: std::mem::take(&mut flash.counters) };
+        let geometry = &device.geometry;
+        let timing =
+            Queued::new(device.times(), device.policy, geometry.dies(), geometry.channels, geometry.blocks());
+        let medium = flash.nand().medium();
+        let landed = flash.nand().sequence();
+        let core = Core {
+            flash: flash.map_nand(|nand| nand.with_timing(timing)),
+            device: Device::new(scheme, device.exported_pages),
+            clock: Clock::new(paced),
+            broken: false,
+            blank: Bytes::from(vec![0; geometry.page_bytes as usize]),
+        };
+        let engine = Engine {
+            core: Mutex::new(Some(core)),
+            medium,
+            wall: Mutex::new(Latencies::new()),
+            synced: Mutex::new(0),
+            landed: AtomicU64::new(landed),
+            unsyncable: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            batches: AtomicU64::new(0),
+            exported_bytes: device.exported_bytes(),
+            page_bytes: geometry.page_bytes,
+            pacer: paced.then(Pacer::default),
+        };
+        Ok((engine, opened))
+    }
+
+    /// Bytes that clients see.
+    pub fn exported_bytes(&self) -> u64 {
+        self.exported_bytes
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// The FTL. A panic in it leaves it locked for ever: [`IoError::Off`] from then on.
+    fn enter(&self) -> Result<MutexGuard<'_, Option<Core<S, M>>>, IoError> {
+        self.core.lock().map_err(|_| IoError::Off)
+    }
+
+    /// Carries out a batch, in order. `answers` gets one answer for each request; the bytes of reads come from `reads`,
+    /// which has to be cleared soon.
+    pub fn submit(
+        &self,
+        batch: &[Request],
+        reads: &mut Reads<M>,
+        answers: &mut Vec<Result<Answer, IoError>>,
+    ) {
+        answers.clear();
+        reads.tickets.clear();
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        let mut guard = self.enter();
+        let core = match guard.as_mut().map(|guard| guard.as_mut()) {
+            Ok(Some(core)) => core,
+            _ => {
+                reads.tickets.resize(batch.len(), None);
+                return answers.extend(batch.iter().map(|_| Err(IoError::Off)));
+            }
+        };
+        core.clock.catch_up(core.flash.nand_mut().timing());
+        let waiting = self.waiting.load(Ordering::Relaxed).max(batch.len());
+        let mut landing = core.land();
+        for request in batch {
+            let answer = match landing {
+                Err(error) if request.op != Op::Read => {
+                    reads.tickets.push(None);
+                    Err(error)
+                }
+                _ => core.carry_out(request, reads, waiting, self.exported_bytes),
+            };
+            answers.push(answer);
+        }
+        landing = core.land();
+        if let Err(error) = landing {
+            for (answer, request) in answers.iter_mut().zip(batch) {
+                if request.op != Op::Read && answer.is_ok() {
+                    *answer = Err(error);
+                }
+            }
+        } else {
+            self.landed.store(core.flash.nand().sequence(), Ordering::Release);
+        }
+        if !reads.cells.is_empty() {
+            reads.reader = Some(core.flash.nand().reader());
+        }
+    }
+
+    /// Returns when everything up to `operation` is durable.
+    pub fn make_durable(&self, operation: u64) -> Result<(), IoError> {
+        let mut synced = self.synced.lock().map_err(|_| IoError::Off)?;
+        if *synced >= operation && operation > 0 {
+            return Ok(());
+        }
+        let landed = self.landed.load(Ordering::Acquire);
+        if self.unsyncable.load(Ordering::Relaxed) {
+            return Err(IoError::Device);
+        }
+        if self.medium.sync().is_err() {
+            self.unsyncable.store(true, Ordering::Relaxed);
+            return Err(IoError::Device);
+        }
+        *synced = landed;
+        drop(synced);
+        if let Some(core) = self.enter()?.as_mut() {
+            // Failing to note it costs time at the next start, nothing else.
+            let _ = core.flash.nand_mut().synced(landed);
+        }
+        Ok(())
+    }
+
+    /// What of a range is allocated, from its begin on: at most `most` extents, perhaps less than the range.
+    pub fn extents(&self, offset: u64, length: u64, most: usize) -> Result<Vec<Extent>, IoError> {
+        let end = offset.checked_add(length).filter(|&end| end <= self.exported_bytes);
+        let end = end.ok_or(IoError::Outside)?;
+        let guard = self.enter()?;
+        let core = guard.as_ref().ok_or(IoError::Off)?;
+        let page = u64::from(self.page_bytes);
+        let mut extents: Vec<Extent> = Vec::new();
+        let mut at = offset;
+        let mut add = |from: u64, to: u64, allocated: bool| {
+            let from = from.max(offset);
+            match extents.last_mut() {
+                _ if from >= to => {}
+                Some(last) if last.allocated == allocated => last.length += to - from,
+                _ => extents.push(Extent { length: to - from, allocated }),
+            }
+            extents.len()
+        };
+        while at < end {
+            let first = (at / page) as u32;
+            let pages = EXTENT_PAGES.min((end.div_ceil(page) - u64::from(first)) as u32);
+            let mut next = u64::from(first) * page;
+            core.device.scheme().mapped_in(&core.flash, Lpn(first), pages, &mut |lpn, _| {
+                let from = u64::from(lpn.0) * page;
+                add(next, from, false);
+                add(from, end.min(from + page), true);
+                next = from + page;
+            });
+            at = end.min(u64::from(first + pages) * page);
+            if add(next, at, false) > most {
+                break;
+            }
+        }
+        extents.truncate(most);
+        Ok(extents)
+    }
+
+    /// Does what there is to do while nobody asks for anything; to be called every now and then.
+    pub fn tend(&self, seen: &mut u64) {
+        let batches = self.batches.load(Ordering::Relaxed);
+        let idle = std::mem::replace(seen, batches) == batches;
+        let mut sequence = 0;
+        if let Ok(mut guard) = self.enter() {
+            let Some(core) = guard.as_mut().filter(|core| !core.broken) else { return };
+            core.clock.catch_up(core.flash.nand_mut().timing());
+            if idle && core.land().is_ok() {
+                core.broken |= core.device.scheme_mut().idle(&mut core.flash).is_err();
+                if core.land().is_ok() {
+                    self.landed.store(core.flash.nand().sequence(), Ordering::Release);
+                }
+            }
+            sequence = core.flash.nand().sequence();
+        }
+        let behind = self.synced.try_lock().is_ok_and(|synced| sequence >= *synced + SYNC_EVERY);
+        if behind {
+            // Who asks for durability hears of a failure himself.
+            let _ = self.make_durable(sequence);
+        }
+    }
+
+    /// Moves virtual time to the wall's, and adds to `tickets` those of requests that are over.
+    pub(crate) fn over(&self, tickets: &mut Vec<u64>) {
+        if let Ok(Some(core)) = self.enter().as_mut().map(|guard| guard.as_mut()) {
+            core.clock.catch_up(core.flash.nand_mut().timing());
+            core.clock.over(tickets);
+        }
+    }
+
+    /// So many requests have arrived.
+    pub(crate) fn arrived(&self, requests: usize) {
+        self.waiting.fetch_add(requests, Ordering::Relaxed);
+    }
+
+    /// So many have been answered.
+    pub(crate) fn left(&self, requests: usize) {
+        self.waiting.fetch_sub(requests, Ordering::Relaxed);
+    }
+
+    /// How long clients waited, ns, by kind.
+    pub fn waited(&self, waits: impl Iterator<Item = (usize, u64)>) {
+        if let Ok(mut wall) = self.wall.lock() {
+            waits.for_each(|(kind, ns)| wall.record(kind, ns));
+        }
+    }
+
+    /// The device now; `None` when it is switched off.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        let mut guard = self.enter().ok()?;
+        let core = guard.as_mut()?;
+        core.clock.catch_up(core.flash.nand_mut().timing());
+        let timing = core.flash.nand_mut().timing();
+        let (virtual_ns, dies) = (timing.now(), timing.die_use());
+        let flash = &core.flash;
+        Some(Snapshot {
+            counters: flash.counters.clone(),
+            virtual_latency: core.clock.latencies.clone(),
+            wall_latency: self.wall.lock().ok()?.clone(),
+            virtual_ns,
+            dies,
+            free_superblocks: (flash.free_superblocks(), flash.nand().geometry().superblocks()),
+            valid_pages: flash.valid_pages(),
+            wear: flash.nand().wear(),
+            memory: core.device.scheme().memory(),
+            stuck_pages: flash.nand().staged_pages(),
+        })
+    }
+
+    /// Switches the device off in good order. `Err` says why it was not: then it is as after a power cut.
+    pub fn power_off(&self) -> Result<(), String> {
+        let core = self.enter().map_err(|_| "the FTL panicked".to_owned())?.take();
+        let Some(Core { mut flash, mut device, broken, .. }) = core else { return Ok(()) };
+        if broken || self.unsyncable.load(Ordering::Relaxed) {
+            return Err("the image could not be written to before".to_owned());
+        }
+        flash.nand_mut().land().map_err(|error| error.to_string())?;
+        device.scheme_mut().power_off(&mut flash).map_err(|fault| format!("{fault:?}"))?;
+        flash.into_nand().close().map_err(|error| error.to_string())
+    }
+}
+
+impl<S: Scheme, M: Medium> Core<S, M> {
+    /// Writes what was staged.
+    fn land(&mut self) -> Result<(), IoError> {
+        self.flash.nand_mut().land().map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                IoError::NoSpace
+            }
+            _ => IoError::Device,
+        })
+    }
+
+    fn carry_out(
+        &mut self,
+        request: &Request,
+        reads: &mut Reads<M>,
+        waiting: usize,
+        exported_bytes: u64,
+    ) -> Result<Answer, IoError> {
+        reads.tickets.push(None);
+        if self.broken {
+            return Err(IoError::Device);
+        }
+        let end = request.offset.checked_add(u64::from(request.length));
+        if end.is_none_or(|end| end > exported_bytes) {
+            return Err(IoError::Outside);
+        }
+        let (at, arrived) = self.clock.arrive(self.flash.nand_mut().timing(), waiting);
+        let number = reads.cells.len();
+        let result = match request.op {
+            Op::Read => self.read(request, at, &mut reads.cells),
+            Op::Write => self.write(request.offset, &request.data, at),
+            Op::Trim => self.trim(request, at),
+            Op::WriteZeroes { allocate } => self.zero(request, allocate, at),
+            Op::Flush => self.step(HostOp::Flush, 0, 0, at),
+        };
+        // What a trim or write-zeroes forgot is durable after a flush of the FTL.
+        let unsettled = request.fua && !matches!(request.op, Op::Write | Op::Read);
+        let result = match result {
+            Ok(done) if unsettled => self.step(HostOp::Flush, 0, 0, done),
+            result => result,
+        };
+        let kind = request.op.kind();
+        let timing = self.flash.nand_mut().timing();
+        let ticket = self.clock.watch(timing, kind, arrived, result.unwrap_or(at));
+        if let Some(last) = reads.tickets.last_mut() {
+            *last = Some(ticket);
+        }
+        result?;
+        Ok(match request.op {
+            Op::Read => Answer::Read(number),
+            Op::Flush => Answer::Durable(self.flash.nand().sequence()),
+            _ if request.fua => Answer::Durable(self.flash.nand().sequence()),
+            _ => Answer::Done,
+        })
+    }
+
+    /// A request of whole pages of which the bytes are somebody else's business.
+    fn step(&mut self, op: HostOp, first: u32, pages: u32, at: Done) -> Result<Done, IoError> {
+        let outcome = self.device.request(&mut self.flash, op, Lpn(first), pages, at, &mut |_, _| {});
+        self.judge(outcome.map(|outcome| (outcome.done, outcome.failed)))
+    }
+
+    fn judge(&mut self, outcome: Result<(Done, u32), HostError>) -> Result<Done, IoError> {
+        match outcome {
+            Ok((done, 0)) => Ok(done),
+            Ok(_) => Err(IoError::Device),
+            Err(HostError::Outside { .. }) => Err(IoError::Outside),
+            Err(HostError::Medium) => {
+                self.broken = true;
+                Err(IoError::Device)
+            }
+        }
+    }
+
+    fn page_bytes(&self) -> u64 {
+        self.blank.len() as u64
+    }
+
+    fn read(&mut self, request: &Request, at: Done, cells: &mut Vec<Cell>) -> Result<Done, IoError> {
+        let page = self.page_bytes();
+        let (mut first, mut left) =
+            ((request.offset / page) as u32, pages_of(request, self.blank.len()) as u32);
+        let mut done = at;
+        while left > 0 {
+            let pages = left.min(STEP_PAGES);
+            let begin = cells.len();
+            let outcome =
+                self.device.request(&mut self.flash, HostOp::Read, Lpn(first), pages, at, &mut |_, seen| {
+                    cells.push(match seen {
+                        Seen::Read(None) => Cell::Zeros,
+                        Seen::Read(Some(_)) => Cell::Delivered,
+                        _ => Cell::Failed,
+                    });
+                });
+            for fetch in self.flash.nand_mut().fetches() {
+                let cell = &mut cells[begin + (fetch.lpn.0 - first) as usize];
+                if matches!(cell, Cell::Delivered) {
+                    *cell = Cell::From(fetch);
+                }
+            }
+            assert!(
+                !cells[begin..].iter().any(|cell| matches!(cell, Cell::Delivered)),
+                "a page from LPN {first} on was delivered, but it was not read"
+            );
+            let ended = self.judge(outcome.map(|outcome| (outcome.done, outcome.failed)));
+            done = self.flash.join(done, ended?);
+            (first, left) = (first + pages, left - pages);
+        }
+        Ok(done)
+    }
+
+    /// The content of one page, or `None` when it has none.
+    fn page(&mut self, lpn: u32, at: Done) -> Result<(Option<Vec<u8>>, Done), IoError> {
+        let mut cells = Vec::with_capacity(1);
+        let page = self.page_bytes();
+        let whole = Request {
+            op: Op::Read,
+            offset: u64::from(lpn) * page,
+            length: page as u32,
+            fua: false,
+            data: Bytes::new(),
+        };
+        let done = self.read(&whole, at, &mut cells)?;
+        if let [Cell::Zeros] = cells[..] {
+            return Ok((None, done));
+        }
+        let mut content = vec![0; page as usize];
+        let reader = self.flash.nand().reader();
+        fetch(Some(&reader), &cells, &mut content)?;
+        Ok((Some(content), done))
+    }
+
+    fn write(&mut self, offset: u64, data: &Bytes, at: Done) -> Result<Done, IoError> {
+        let page = self.page_bytes();
+        let (head, tail) = (offset % page, (offset + data.len() as u64) % page);
+        let first = (offset / page) as u32;
+        if head == 0 && tail == 0 {
+            return self.write_pages(first, data.clone(), at);
+        }
+        // Read, merge, write: nobody gets in between.
+        let end = (offset + data.len() as u64).div_ceil(page) as u32;
+        let mut merged = vec![0; (u64::from(end - first) * page) as usize];
+        let mut ready = at;
+        let last = end - 1;
+        for (lpn, partial) in [(first, head != 0), (last, tail != 0 && (last != first || head == 0))] {
+            if !partial {
+                continue;
+            }
+            let (content, done) = self.page(lpn, at)?;
+            ready = self.flash.join(ready, done);
+            if let Some(content) = content {
+                merged[(u64::from(lpn - first) * page) as usize..][..page as usize].copy_from_slice(&content);
+            }
+        }
+        merged[head as usize..][..data.len()].copy_from_slice(data);
+        self.write_pages(first, Bytes::from(merged), ready)
+    }
+
+    /// Writes whole pages.
+    fn write_pages(&mut self, first: u32, data: Bytes, at: Done) -> Result<Done, IoError> {
+        let page = self.blank.len();
+        let (mut first, mut data, mut done) = (first, data, at);
+        while !data.is_empty() {
+            let pages = (data.len() / page).min(STEP_PAGES as usize);
+            let now = data.split_to(pages * page);
+            self.flash.nand_mut().offer(Lpn(first), now);
+            let ended = self.step(HostOp::Write, first, pages as u32, at)?;
+            done = self.flash.join(done, ended);
+            first += pages as u32;
+        }
+        Ok(done)
+    }
+
+    /// Forgets the pages that lie in a range altogether.
+    fn trim(&mut self, request: &Request, at: Done) -> Result<Done, IoError> {
+        let page = self.page_bytes();
+        let end = ((request.offset + u64::from(request.length)) / page) as u32;
+        let (mut first, mut done) = (request.offset.div_ceil(page) as u32, at);
+        while first < end {
+            let pages = (end - first).min(TRIM_PAGES);
+            let ended = self.step(HostOp::Trim, first, pages, at)?;
+            done = self.flash.join(done, ended);
+            first += pages;
+        }
+        Ok(done)
+    }
+
+    fn zero(&mut self, request: &Request, allocate: bool, at: Done) -> Result<Done, IoError> {
+        let page = self.page_bytes();
+        let (begin, end) = (request.offset, request.offset + u64::from(request.length));
+        let whole = (begin.next_multiple_of(page), end / page * page);
+        if allocate || whole.0 >= whole.1 {
+            return self.write_zeros(begin, end, allocate, at);
+        }
+        let head = self.write_zeros(begin, whole.0, false, at)?;
+        let middle = self.trim(request, at)?;
+        let tail = self.write_zeros(whole.1, end, false, at)?;
+        let done = self.flash.join(head, middle);
+        Ok(self.flash.join(done, tail))
+    }
+
+    /// Writes zeros. Without `allocate`, into one page, which is left alone when it holds nothing.
+    fn write_zeros(&mut self, begin: u64, end: u64, allocate: bool, at: Done) -> Result<Done, IoError> {
+        let page = self.page_bytes();
+        let mut done = at;
+        let mut begin = begin;
+        while begin < end {
+            let to = end.min((begin / page + 1) * page);
+            let lpn = (begin / page) as u32;
+            if allocate || self.page(lpn, at)?.0.is_some() {
+                let zeros = self.blank.slice(..(to - begin) as usize);
+                let ended = self.write(begin, &zeros, at)?;
+                done = self.flash.join(done, ended);
+            }
+            begin = to;
+        }
+        Ok(done)
+    }
+}

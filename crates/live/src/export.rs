@@ -1,0 +1,124 @@
+//! Images by name, opened with the scheme they were made for.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use ftl::schemes::{self, Visitor};
+use ftl::{Flash, Scheme};
+use nand::timing::NoClock;
+use nand::{Description, Device, FileNand, SimNand, SimOptions};
+
+use crate::engine::{Engine, Opened, Snapshot};
+use crate::nbd::{Agreed, Link};
+use crate::settings::Settings;
+
+/// Why an image could not be made or served: one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LiveError(pub String);
+
+impl From<nand::ImageError> for LiveError {
+    fn from(error: nand::ImageError) -> LiveError {
+        LiveError(error.to_string())
+    }
+}
+
+/// A live device as a front end sees it before the transmission begins. From then on the code is the scheme's own.
+pub trait Export: Send + Sync {
+    /// Bytes that clients see.
+    fn exported_bytes(&self) -> u64;
+    /// Bytes of a page.
+    fn page_bytes(&self) -> u32;
+    /// Serves a client until it leaves.
+    fn transmit(&self, link: &Arc<Link>, agreed: &Agreed);
+    /// Gives the answers of a paced device when they are due, until `stop`; returns at once for any other.
+    fn pace(&self, stop: &AtomicBool);
+    /// As [`Engine::tend`].
+    fn tend(&self, seen: &mut u64);
+    /// As [`Engine::snapshot`].
+    fn snapshot(&self) -> Option<Snapshot>;
+    /// As [`Engine::power_off`].
+    fn power_off(&self) -> Result<(), String>;
+}
+
+/// Makes the image of a fresh device for a scheme: all of it, or nothing.
+pub fn create(path: &Path, device: &Device, settings: &Settings) -> Result<(), LiveError> {
+    /// Opens the scheme on an array in memory: what does not fit is told before there is a file.
+    struct Try<'a>(&'a Device, &'a Settings);
+    impl Visitor for Try<'_> {
+        type Out = Result<(), String>;
+        fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
+            let array = SimNand::new(self.0, NoClock::new(), SimOptions::default());
+            let opened = S::open(&mut Flash::new(array), &self.1.config(self.0));
+            opened.map(|_| ()).map_err(|error| error.to_string())
+        }
+    }
+    let fits = schemes::with(&settings.scheme, Try(device, settings));
+    fits.ok_or_else(|| unknown(&settings.scheme))?.map_err(LiveError)?;
+    let settings = settings.text().map_err(LiveError)?;
+    Ok(FileNand::create(path, &Description { device: device.clone(), settings })?)
+}
+
+fn unknown(scheme: &str) -> LiveError {
+    let known: Vec<&str> = schemes::ALL.iter().map(|info| info.name).collect();
+    LiveError(format!("there is no scheme `{scheme}`; there are {}", known.join(", ")))
+}
+
+/// What an image says of itself, in use or not.
+pub fn describe(path: &Path) -> Result<(Device, Settings), LiveError> {
+    let Description { device, settings } = nand::describe(path)?;
+    let settings = Settings::parse(&settings).map_err(|error| {
+        LiveError(format!("{}: the settings in the image are not understood ({error})", path.display()))
+    })?;
+    Ok((device, settings))
+}
+
+/// Opens an image with its scheme, recovering what a crash left. `paced`: answers wait for the device model.
+pub fn open(path: &Path, paced: bool) -> Result<(Arc<dyn Export>, Opened), LiveError> {
+    struct Open<'a>(&'a Path, bool);
+    impl Visitor for Open<'_> {
+        type Out = Result<(Arc<dyn Export>, Opened), String>;
+        fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
+            let (engine, opened) = Engine::<S>::open(self.0, self.1)?;
+            Ok((Arc::new(engine), opened))
+        }
+    }
+    let (_, settings) = describe(path)?;
+    let opened = schemes::with(&settings.scheme, Open(path, paced));
+    opened
+        .ok_or_else(|| LiveError(format!("{}: {}", path.display(), unknown(&settings.scheme))))?
+        .map_err(LiveError)
+}
+
+impl<S: Scheme + Send + 'static> Export for Engine<S> {
+    fn exported_bytes(&self) -> u64 {
+        Engine::exported_bytes(self)
+    }
+
+    fn page_bytes(&self) -> u32 {
+        Engine::page_bytes(self)
+    }
+
+    fn transmit(&self, link: &Arc<Link>, agreed: &Agreed) {
+        crate::nbd::transmit(self, link, agreed);
+    }
+
+    fn pace(&self, stop: &AtomicBool) {
+        if let Some(pacer) = &self.pacer {
+            pacer.run(self, stop);
+        }
+    }
+
+    fn tend(&self, seen: &mut u64) {
+        Engine::tend(self, seen);
+    }
+
+    fn snapshot(&self) -> Option<Snapshot> {
+        Engine::snapshot(self)
+    }
+
+    fn power_off(&self) -> Result<(), String> {
+        Engine::power_off(self)
+    }
+}

@@ -1,0 +1,266 @@
+//! What devices count, as text for Prometheus, over HTTP.
+
+use std::fmt::{self, Write as _};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use ftl::Cause;
+use nand::PageKind;
+
+use crate::clock::{Latencies, Latency};
+use crate::engine::Snapshot;
+use crate::export::LiveError;
+use crate::nbd::Served;
+
+/// Longest wait for a word of a client, and longest request.
+const PATIENCE: Duration = Duration::from_secs(2);
+const MOST_REQUEST_BYTES: u64 = 8 << 10;
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+
+/// Answers `GET /metrics` at `address` from now on, until the process ends. Gives the address, whose port may have been 0.
+pub fn publish(address: SocketAddr, served: Vec<Served>) -> Result<SocketAddr, LiveError> {
+    let wrong = |error: std::io::Error| LiveError(format!("metrics cannot be served on {address} ({error})"));
+    let listener = TcpListener::bind(address).map_err(wrong)?;
+    let bound = listener.local_addr().map_err(wrong)?;
+    let answer = move || {
+        for stream in listener.incoming().flatten() {
+            // A client that breaks off is of no concern.
+            let _ = respond(&stream, &served);
+        }
+    };
+    std::thread::Builder::new().name("metrics".into()).spawn(answer).map_err(wrong)?;
+    Ok(bound)
+}
+
+fn respond(mut stream: &TcpStream, served: &[Served]) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut bytes = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let count = stream.read(&mut bytes)?;
+        request.extend_from_slice(&bytes[..count]);
+        if count == 0 || request.len() as u64 > MOST_REQUEST_BYTES {
+            return Ok(());
+        }
+    }
+    let (status, text) = if request.starts_with(b"GET /metrics ") || request.starts_with(b"GET / ") {
+        ("200 OK", render(served))
+    } else {
+        ("404 Not Found", "there is only GET /metrics here\n".to_owned())
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(text.as_bytes())
+}
+
+/// The metrics of all devices that are switched on.
+pub fn render(served: &[Served]) -> String {
+    let shots: Vec<(&str, Snapshot)> =
+        served.iter().filter_map(|served| Some((served.name.as_str(), served.export.snapshot()?))).collect();
+    let mut out = Text(String::new());
+    requests(&mut out, &shots);
+    flash(&mut out, &shots);
+    mapping(&mut out, &shots);
+    space(&mut out, &shots);
+    out.0
+}
+
+type Shots<'a> = [(&'a str, Snapshot)];
+
+fn requests(out: &mut Text, shots: &Shots<'_>) {
+    out.head("ftl_requests_total", "counter", "Requests answered, by kind");
+    for (name, shot) in shots {
+        for (kind, latency) in Latencies::KINDS.iter().zip(&shot.wall_latency.0) {
+            out.line("ftl_requests_total", name, &[("kind", kind)], latency.count() as f64);
+        }
+    }
+    let device = |shot: &Snapshot| shot.virtual_latency.clone();
+    let wall = |shot: &Snapshot| shot.wall_latency.clone();
+    out.summary("ftl_device_latency_seconds", "Latency as the device model gives it", shots, device);
+    out.summary(
+        "ftl_wall_latency_seconds",
+        "Latency as clients waited, until the reply was sent",
+        shots,
+        wall,
+    );
+    out.head("ftl_device_seconds_total", "counter", "Virtual time since the device was switched on");
+    for (name, shot) in shots {
+        out.line("ftl_device_seconds_total", name, &[], seconds(shot.virtual_ns));
+    }
+}
+
+fn flash(out: &mut Text, shots: &Shots<'_>) {
+    out.head("ftl_flash_operations_total", "counter", "Flash operations, by operation and cause");
+    for (name, shot) in shots {
+        let c = &shot.counters;
+        for cause in Cause::ALL {
+            let counts = [
+                ("read", c.reads_by(cause)),
+                ("program", c.programs_by(cause)),
+                ("erase", c.erases[cause as usize]),
+            ];
+            for (operation, count) in counts {
+                let labels = [("operation", operation), ("cause", cause.name())];
+                out.line("ftl_flash_operations_total", name, &labels, count as f64);
+            }
+        }
+    }
+    out.head("ftl_host_pages_total", "counter", "Pages that clients read, wrote and trimmed");
+    for (name, shot) in shots {
+        let c = &shot.counters;
+        for (kind, count) in [("read", c.host_reads), ("write", c.host_writes), ("trim", c.host_trims)] {
+            out.line("ftl_host_pages_total", name, &[("kind", kind)], count as f64);
+        }
+    }
+    out.head("ftl_write_amplification", "gauge", "Flash programs for each page written by clients");
+    for (name, shot) in shots {
+        if let Some(amplification) = shot.counters.write_amplification() {
+            out.line("ftl_write_amplification", name, &[], amplification);
+        }
+    }
+    out.head("ftl_flash_faults_total", "counter", "Operations of the flash that failed");
+    for (name, shot) in shots {
+        let c = &shot.counters;
+        let counts = [("read", c.uncorrectable), ("program", c.programs_failed), ("erase", c.erases_failed)];
+        for (operation, count) in counts {
+            out.line("ftl_flash_faults_total", name, &[("operation", operation)], count as f64);
+        }
+    }
+    out.head("ftl_die_busy_seconds_total", "counter", "Virtual time that a die was busy, by operation");
+    for (name, shot) in shots {
+        for (die, busy) in shot.dies.iter().enumerate() {
+            let die = die.to_string();
+            let parts = [
+                ("read", busy.read_ns),
+                ("program", busy.program_ns),
+                ("erase", busy.erase_ns),
+                ("channel", busy.channel_ns),
+            ];
+            for (operation, ns) in parts {
+                let labels = [("die", die.as_str()), ("operation", operation)];
+                out.line("ftl_die_busy_seconds_total", name, &labels, seconds(ns));
+            }
+        }
+    }
+}
+
+fn mapping(out: &mut Text, shots: &Shots<'_>) {
+    out.head("ftl_mapping_lookups_total", "counter", "Mapping lookups and updates by client pages");
+    for (name, shot) in shots {
+        out.line("ftl_mapping_lookups_total", name, &[], shot.counters.lookups as f64);
+    }
+    out.head(
+        "ftl_mapping_hits_total",
+        "counter",
+        "Of these, answered without a flash read, by what answered",
+    );
+    for (name, shot) in shots {
+        for (level, hits) in [("cmt", shot.counters.cmt_hits), ("model", shot.counters.model_hits)] {
+            out.line("ftl_mapping_hits_total", name, &[("level", level)], hits as f64);
+        }
+    }
+    out.head(
+        "ftl_host_reads_by_flash_reads_total",
+        "counter",
+        "Client pages read, by flash reads one after the other",
+    );
+    for (name, shot) in shots {
+        for (reads, count) in shot.counters.host_reads_by_flash_reads.iter().enumerate() {
+            let reads = if reads == 4 { "4+".to_owned() } else { reads.to_string() };
+            out.line("ftl_host_reads_by_flash_reads_total", name, &[("reads", &reads)], *count as f64);
+        }
+    }
+    out.head("ftl_mapping_memory_bytes", "gauge", "Mapping memory in use, by structure");
+    for (name, shot) in shots {
+        for (structure, bytes) in &shot.memory.parts {
+            out.line("ftl_mapping_memory_bytes", name, &[("structure", structure)], *bytes as f64);
+        }
+    }
+}
+
+fn space(out: &mut Text, shots: &Shots<'_>) {
+    out.head("ftl_superblocks", "gauge", "Superblocks, free and in all");
+    for (name, shot) in shots {
+        let (free, all) = shot.free_superblocks;
+        out.line("ftl_superblocks", name, &[("state", "free")], f64::from(free));
+        out.line("ftl_superblocks", name, &[("state", "all")], f64::from(all));
+    }
+    out.head("ftl_valid_pages", "gauge", "Pages that hold data of clients");
+    for (name, shot) in shots {
+        out.line("ftl_valid_pages", name, &[], shot.valid_pages as f64);
+    }
+    out.head("ftl_collections_total", "counter", "Superblocks collected");
+    for (name, shot) in shots {
+        let c = &shot.counters;
+        let counts =
+            [(PageKind::Data, c.collections_data), (PageKind::Translation, c.collections_translation)];
+        for (kind, count) in counts {
+            let kind = if kind == PageKind::Data { "data" } else { "translation" };
+            out.line("ftl_collections_total", name, &[("kind", kind)], count as f64);
+        }
+    }
+    out.head("ftl_block_erases", "gauge", "Erases of a block: least, mean and most");
+    for (name, shot) in shots {
+        let wear = &shot.wear;
+        for (which, erases) in
+            [("min", f64::from(wear.min)), ("mean", wear.mean), ("max", f64::from(wear.max))]
+        {
+            out.line("ftl_block_erases", name, &[("of", which)], erases);
+        }
+    }
+    out.head("ftl_stuck_pages", "gauge", "Pages that wait for room on the host's file system");
+    for (name, shot) in shots {
+        out.line("ftl_stuck_pages", name, &[], shot.stuck_pages as f64);
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+struct Text(String);
+
+impl Text {
+    /// Writing to a string does not fail.
+    fn put(&mut self, text: fmt::Arguments<'_>) {
+        let _ = self.0.write_fmt(text);
+    }
+
+    fn head(&mut self, name: &str, kind: &str, what: &str) {
+        self.put(format_args!("# HELP {name} {what}\n# TYPE {name} {kind}\n"));
+    }
+
+    fn line(&mut self, name: &str, export: &str, labels: &[(&str, &str)], value: f64) {
+        let export = export.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        self.put(format_args!("{name}{{export=\"{export}\""));
+        for (label, text) in labels {
+            self.put(format_args!(",{label}=\"{text}\""));
+        }
+        self.put(format_args!("}} {value}\n"));
+    }
+
+    fn summary(&mut self, name: &str, what: &str, shots: &Shots<'_>, of: impl Fn(&Snapshot) -> Latencies) {
+        self.head(name, "summary", what);
+        let (sum, count) = (format!("{name}_sum"), format!("{name}_count"));
+        for (export, shot) in shots {
+            let Latencies(latencies) = of(shot);
+            for (kind, latency) in Latencies::KINDS.iter().zip(&latencies) {
+                self.quantiles(name, export, kind, latency);
+                self.line(&sum, export, &[("kind", kind)], seconds(latency.total_ns()));
+                self.line(&count, export, &[("kind", kind)], latency.count() as f64);
+            }
+        }
+    }
+
+    fn quantiles(&mut self, name: &str, export: &str, kind: &str, latency: &Latency) {
+        for share in QUANTILES {
+            let labels = [("kind", kind), ("quantile", &share.to_string())];
+            self.line(name, export, &labels, seconds(latency.quantile_ns(share)));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What an image says beside its device: the scheme it was made for, and the configuration.
+
+use std::collections::BTreeMap;
+
+use ftl::{Config, VictimPolicy};
+use nand::Device;
+use serde::{Deserialize, Serialize};
+
+/// The scheme of an image and its configuration. Written once, when the image is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Registered name of the scheme.
+    pub scheme: String,
+    /// Memory for mapping structures, bytes.
+    pub cache_bytes: u64,
+    /// Free superblocks at which a write waits for collection.
+    pub foreground_superblocks: u32,
+    /// Free superblocks at which collection starts.
+    pub background_superblocks: u32,
+    /// Victims by cost and benefit instead of greedily.
+    pub cost_benefit: bool,
+    /// Parameters of the scheme by name.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// A scheme with default thresholds.
+    pub fn new(scheme: &str, cache_bytes: u64) -> Settings {
+        Settings {
+            scheme: scheme.to_owned(),
+            cache_bytes,
+            foreground_superblocks: Config::FOREGROUND,
+            background_superblocks: Config::BACKGROUND,
+            cost_benefit: false,
+            parameters: BTreeMap::new(),
+        }
+    }
+
+    /// The scheme's configuration on `device`.
+    pub fn config(&self, device: &Device) -> Config {
+        let mut config = Config::new(device.exported_pages, self.cache_bytes);
+        config.foreground_superblocks = self.foreground_superblocks;
+        config.background_superblocks = self.background_superblocks;
+        config.victims = if self.cost_benefit { VictimPolicy::CostBenefit } else { VictimPolicy::Greedy };
+        config.parameters.clone_from(&self.parameters);
+        config
+    }
+
+    /// As text for an image.
+    pub(crate) fn text(&self) -> Result<String, String> {
+        toml::to_string(self).map_err(|error| error.to_string())
+    }
+
+    /// From the text in an image; the error says what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Settings, String> {
+        toml::from_str(text).map_err(|error| error.message().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_kept_as_text() {
+        let mut settings = Settings::new("tpftl", 1 << 20);
+        settings.parameters.insert("techniques".into(), "rs".into());
+        assert_eq!(Settings::parse(&settings.text().unwrap()), Ok(settings));
+        assert!(Settings::parse("scheme = 3").is_err());
+    }
+}

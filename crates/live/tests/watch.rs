@@ -1,0 +1,104 @@
+//! Pacing and metrics. Times are bounded from below alone: how late a busy machine is, is nobody's promise.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use common::{Client, Folder, Server};
+use ftl::schemes;
+
+const READ: Duration = Duration::from_millis(3);
+const PROGRAM: Duration = Duration::from_millis(8);
+
+#[test]
+fn a_paced_reply_never_comes_before_the_model_gives_it() {
+    let folder = Folder::new("pace");
+    let image = folder.image_with("disk", "page", |device| {
+        device.read_ns = READ.as_nanos() as u64;
+        device.program_ns = PROGRAM.as_nanos() as u64;
+    });
+    let server = Server::start_as(&folder, &[image], true);
+    let mut client = Client::ready(&server, "disk", true);
+    let took = |client: &mut Client, act: &mut dyn FnMut(&mut Client)| {
+        let begun = Instant::now();
+        act(client);
+        begun.elapsed()
+    };
+    assert!(took(&mut client, &mut |client| client.write(0, &[1; 4096])) >= PROGRAM);
+    assert!(took(&mut client, &mut |client| assert_eq!(client.read(0, 4096), [1; 4096])) >= READ);
+    // Part of a page: read, then written.
+    assert!(took(&mut client, &mut |client| client.write(512, &[2; 512])) >= READ + PROGRAM);
+    // Nothing is mapped there, and nothing is waited for.
+    assert_eq!(client.read(1 << 20, 4096), [0; 4096]);
+    // Four dies: eight pages in flight take two rounds, and a flush in between takes what it waits for.
+    let all = took(&mut client, &mut |client| {
+        for page in 0..8 {
+            client.send(1, 0, page, (64 + page) * 4096, 4096, &[page as u8; 4096]);
+        }
+        client.send(3, 0, 8, 0, 0, &[]);
+        let mut cookies: Vec<u64> = (0..9).map(|_| client.reply(0).cookie).collect();
+        cookies.sort_unstable();
+        assert_eq!(cookies, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    });
+    assert!(all >= 2 * PROGRAM, "{all:?}");
+    let shot = server.served[0].export.snapshot().unwrap();
+    let [reads, writes, _, flushes] = &shot.virtual_latency.0;
+    assert_eq!((reads.count(), writes.count(), flushes.count()), (2, 10, 1));
+    for (asked, achieved) in shot.virtual_latency.0.iter().zip(&shot.wall_latency.0) {
+        assert_eq!(asked.count(), achieved.count());
+        assert!(achieved.total_ns() >= asked.total_ns());
+    }
+    // A client that leaves with requests in flight does not keep the server.
+    for page in 0..20 {
+        client.send(1, 0, page, page * 4096, 4096, &[9; 4096]);
+    }
+    drop(client);
+    assert_eq!(server.stop().panic, None);
+}
+
+fn get(at: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(at).unwrap();
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = String::new();
+    // A server that has heard enough hangs up.
+    let _ = stream.read_to_string(&mut answer);
+    answer
+}
+
+#[test]
+fn metrics_count_what_happened() {
+    for info in schemes::ALL {
+        let folder = Folder::new("metrics");
+        let server = Server::start(&folder, &[folder.image("disk", info.name)]);
+        let at = live::publish(([127, 0, 0, 1], 0).into(), server.served.clone()).unwrap();
+        let mut client = Client::ready(&server, "disk", true);
+        for page in 0..10 {
+            client.write(page * 4096, &[1; 4096]);
+        }
+        client.read(0, 5 * 4096);
+        let text = get(at, "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+        let value = |line: &str| {
+            let found = text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' '));
+            found.unwrap_or_else(|| panic!("{line} is missing in\n{text}")).parse::<f64>().unwrap()
+        };
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n"));
+        assert_eq!(value("ftl_host_pages_total{export=\"disk\",kind=\"write\"}"), 10.0);
+        assert_eq!(value("ftl_host_pages_total{export=\"disk\",kind=\"read\"}"), 5.0);
+        assert_eq!(value("ftl_requests_total{export=\"disk\",kind=\"write\"}"), 10.0);
+        let programs =
+            value("ftl_flash_operations_total{export=\"disk\",operation=\"program\",cause=\"host\"}");
+        assert!(programs >= 10.0 || info.name != "page");
+        assert_eq!(value("ftl_superblocks{export=\"disk\",state=\"all\"}"), 48.0);
+        assert!(
+            value("ftl_device_latency_seconds{export=\"disk\",kind=\"write\",quantile=\"0.5\"}")
+                >= 0.0002 * 0.98
+        );
+        assert!(get(at, "GET /secret HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 404"));
+        assert_eq!(get(at, &"x".repeat(20_000)), "");
+        assert_eq!(server.stop().panic, None);
+        let text = get(at, "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(!text.contains("export="), "a device that is switched off counts nothing");
+    }
+}

@@ -1,0 +1,67 @@
+//! A device as the text that describes it.
+
+use super::Device;
+use crate::timing::Policy;
+
+impl Device {
+    /// The device file of this device: [`Device::parse`] of it gives the same device.
+    pub fn to_toml(&self) -> String {
+        let g = &self.geometry;
+        let us = |ns: u64| ns as f64 / 1e3;
+        let text = |text: &str| toml::Value::from(text).to_string();
+        let policy = match self.policy {
+            Policy::Fcfs => "fcfs",
+            Policy::HostReadsFirst => "host-reads-first",
+            Policy::Suspend => "suspend",
+        };
+        let sram = self.sram_bytes.map_or(String::new(), |bytes| format!("sram = {bytes}\n"));
+        let e = &self.energy;
+        format!(
+            "name = {}\nwhat = {}\nexported = {}\n{sram}factory_bad_ppm = {}\npolicy = \"{policy}\"\n\
+             \n[geometry]\nchannels = {}\nluns_per_channel = {}\nplanes_per_lun = {}\nblocks_per_plane = {}\n\
+             pages_per_block = {}\npage_bytes = {}\noob_bytes = {}\n\
+             \n[times]\nread_us = {}\nprogram_us = {}\nerase_us = {}\nsuspend_us = {}\nchannel_mb_s = {}\n\
+             \n[host]\noverhead_us = {}\ncpus = {}\n\n[controller]\ncores = {}\n\
+             \n[energy]\nsupply_v = {}\nread_ma = {}\nprogram_ma = {}\nerase_ma = {}\ntransfer_ma = {}\nidle_ma = {}\n",
+            text(&self.name),
+            text(&self.what),
+            self.exported_bytes(),
+            self.factory_bad_ppm,
+            g.channels,
+            g.luns_per_channel,
+            g.planes_per_lun,
+            g.blocks_per_plane,
+            g.pages_per_block,
+            g.page_bytes,
+            g.oob_bytes,
+            us(self.read_ns),
+            us(self.program_ns),
+            us(self.erase_ns),
+            us(self.suspend_ns),
+            self.channel_mb_s,
+            us(self.host_overhead_ns),
+            self.host_cpus,
+            self.controller_cores,
+            e.supply_v,
+            e.read_ma,
+            e.program_ma,
+            e.erase_ma,
+            e.transfer_ma,
+            e.idle_ma,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Device;
+
+    #[test]
+    fn the_text_of_a_device_describes_it() {
+        for name in Device::presets() {
+            let mut device = Device::named(name).unwrap();
+            device.what = "a \"quoted\" line\nand another".to_owned();
+            assert_eq!(Device::parse("text", &device.to_toml()).unwrap(), device, "{name}");
+        }
+    }
+}

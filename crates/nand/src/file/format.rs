@@ -1,0 +1,333 @@
+//! Bytes of an image file, as docs/format.md ("Image file") lays them down.
+
+use crate::{Geometry, Oob, PageKind};
+
+/// First bytes of every image.
+pub(super) const MAGIC: [u8; 8] = *b"FTLIMAGE";
+/// The format that this code reads and writes.
+pub(super) const FORMAT: u32 = 1;
+/// Bytes of the header: what the image is, written once.
+pub(super) const HEADER_BYTES: usize = 1 << 16;
+/// Bytes of the header before its texts.
+const HEADER_FIXED: usize = 32;
+/// Where the two copies of the state lie. Each has a sector of its own.
+pub(super) const STATE_AT: [u64; 2] = [1 << 16, (1 << 16) + 4096];
+/// Bytes of a state.
+pub(super) const STATE_BYTES: usize = 32;
+const STATE_MAGIC: [u8; 4] = *b"FTLS";
+/// Where the records of blocks begin.
+const BLOCKS_AT: u64 = 1 << 17;
+/// What begins on a multiple of this: the records of pages, and the data.
+const ALIGNMENT: u64 = 1 << 20;
+/// Bytes of the record of a page or of a block. They divide 512, so that no record lies in two sectors.
+pub(super) const RECORD_BYTES: usize = 32;
+
+/// Where things lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    pages_at: u64,
+    data_at: u64,
+    page_bytes: u64,
+    /// Bytes of the whole file.
+    pub end: u64,
+}
+
+impl Places {
+    pub fn new(geometry: &Geometry) -> Places {
+        let record = RECORD_BYTES as u64;
+        let pages_at = (BLOCKS_AT + record * u64::from(geometry.blocks())).next_multiple_of(ALIGNMENT);
+        let data_at = (pages_at + record * u64::from(geometry.pages())).next_multiple_of(ALIGNMENT);
+        let page_bytes = u64::from(geometry.page_bytes);
+        Places { pages_at, data_at, page_bytes, end: data_at + geometry.raw_bytes() }
+    }
+
+    pub fn block(&self, block: u32) -> u64 {
+        BLOCKS_AT + RECORD_BYTES as u64 * u64::from(block)
+    }
+
+    pub fn page(&self, page: u32) -> u64 {
+        self.pages_at + RECORD_BYTES as u64 * u64::from(page)
+    }
+
+    pub fn data(&self, page: u32) -> u64 {
+        self.data_at + self.page_bytes * u64::from(page)
+    }
+}
+
+/// The header of an image with these two texts; `None` when they are too long.
+pub(super) fn header(device: &str, settings: &str) -> Option<Vec<u8>> {
+    let length = HEADER_FIXED + device.len() + settings.len();
+    if length > HEADER_BYTES {
+        return None;
+    }
+    let mut bytes = vec![0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    put32(&mut bytes, 8, FORMAT);
+    put32(&mut bytes, 16, device.len() as u32);
+    put32(&mut bytes, 20, settings.len() as u32);
+    bytes[HEADER_FIXED..][..device.len()].copy_from_slice(device.as_bytes());
+    bytes[HEADER_FIXED + device.len()..length].copy_from_slice(settings.as_bytes());
+    let crc = crc32fast::hash(&bytes[16..length]);
+    put32(&mut bytes, 12, crc);
+    Some(bytes)
+}
+
+/// Why a header is not one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadHeader {
+    Magic,
+    Format(u32),
+    Damaged,
+}
+
+/// The two texts of a header.
+pub(super) fn parse_header(bytes: &[u8]) -> Result<(String, String), BadHeader> {
+    if bytes.len() < HEADER_FIXED || bytes[..8] != MAGIC {
+        return Err(BadHeader::Magic);
+    }
+    if get32(bytes, 8) != FORMAT {
+        return Err(BadHeader::Format(get32(bytes, 8)));
+    }
+    let lengths = (get32(bytes, 16) as usize, get32(bytes, 20) as usize);
+    let end = HEADER_FIXED.checked_add(lengths.0).and_then(|at| at.checked_add(lengths.1));
+    let end = end.filter(|&end| end <= bytes.len()).ok_or(BadHeader::Damaged)?;
+    if crc32fast::hash(&bytes[16..end]) != get32(bytes, 12) {
+        return Err(BadHeader::Damaged);
+    }
+    let text = |from: usize, to: usize| String::from_utf8(bytes[from..to].to_vec());
+    let middle = HEADER_FIXED + lengths.0;
+    match (text(HEADER_FIXED, middle), text(middle, end)) {
+        (Ok(device), Ok(settings)) => Ok((device, settings)),
+        _ => Err(BadHeader::Damaged),
+    }
+}
+
+/// How far the image is known to be durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Grows with every writing of the state; its parity says which copy it is.
+    pub generation: u64,
+    /// Every program and erase up to this number is durable.
+    pub durable: u64,
+    /// The image was closed in good order, and not opened since.
+    pub clean: bool,
+}
+
+impl State {
+    pub fn bytes(&self) -> [u8; STATE_BYTES] {
+        let mut bytes = [0; STATE_BYTES];
+        bytes[..4].copy_from_slice(&STATE_MAGIC);
+        put64(&mut bytes, 8, self.generation);
+        put64(&mut bytes, 16, self.durable);
+        put32(&mut bytes, 24, u32::from(self.clean));
+        let crc = crc32fast::hash(&bytes[8..]);
+        put32(&mut bytes, 4, crc);
+        bytes
+    }
+
+    pub fn parse(bytes: &[u8; STATE_BYTES]) -> Option<State> {
+        let good = bytes[..4] == STATE_MAGIC && get32(bytes, 4) == crc32fast::hash(&bytes[8..]);
+        good.then(|| State {
+            generation: get64(bytes, 8),
+            durable: get64(bytes, 16),
+            clean: get32(bytes, 24) == 1,
+        })
+    }
+}
+
+/// What the image keeps of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BlockRecord {
+    /// Number of its last erase; 0 for none.
+    pub erased: u64,
+    /// Number of the erase before: a power cut may take the last one back.
+    pub before: u64,
+    /// Erases.
+    pub erases: u32,
+    pub bad: bool,
+}
+
+impl BlockRecord {
+    pub fn bytes(&self, block: u32) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        put64(&mut bytes, 0, self.erased);
+        put64(&mut bytes, 8, self.before);
+        put32(&mut bytes, 16, self.erases);
+        put32(&mut bytes, 20, u32::from(self.bad));
+        let crc = salted(&bytes[..28], block);
+        put32(&mut bytes, 28, crc);
+        bytes
+    }
+
+    /// `None`: damaged. A record of zeros is that of a block never erased.
+    pub fn parse(bytes: &[u8], block: u32) -> Option<BlockRecord> {
+        if bytes.iter().all(|&byte| byte == 0) {
+            return Some(BlockRecord::default());
+        }
+        (get32(bytes, 28) == salted(&bytes[..28], block)).then(|| BlockRecord {
+            erased: get64(bytes, 0),
+            before: get64(bytes, 8),
+            erases: get32(bytes, 16),
+            bad: get32(bytes, 20) & 1 == 1,
+        })
+    }
+}
+
+/// What the image keeps beside a page: its OOB, its number in the order of operations, and the CRC of its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageRecord {
+    pub sequence: u64,
+    pub oob: Oob,
+    pub data_crc: u32,
+}
+
+/// A record as it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Never programmed.
+    Blank,
+    Page(PageRecord),
+    /// The page is spent and holds nothing, since this operation; `u64::MAX` when even that cannot be read.
+    Torn(u64),
+}
+
+const LOST: u64 = 1 << 58;
+const KIND_SHIFT: u32 = 56;
+const TORN: u64 = 3;
+
+impl PageRecord {
+    pub fn bytes(&self, page: u32) -> [u8; RECORD_BYTES] {
+        let oob = &self.oob;
+        let lost = if oob.lost { LOST } else { 0 };
+        let word = oob.version | (oob.kind as u64) << KIND_SHIFT | lost;
+        let mut bytes = [0; RECORD_BYTES];
+        put64(&mut bytes, 0, self.sequence);
+        put64(&mut bytes, 8, word);
+        put32(&mut bytes, 16, oob.id);
+        put32(&mut bytes, 20, oob.epoch);
+        put32(&mut bytes, 24, self.data_crc);
+        let crc = salted(&bytes[..28], page);
+        put32(&mut bytes, 28, crc);
+        bytes
+    }
+
+    /// The record of a page that was found torn when the last operation seen was `sequence`: a kind that no OOB has.
+    pub fn torn(page: u32, sequence: u64) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        put64(&mut bytes, 0, sequence);
+        put64(&mut bytes, 8, TORN << KIND_SHIFT);
+        let crc = salted(&bytes[..28], page);
+        put32(&mut bytes, 28, crc);
+        bytes
+    }
+
+    pub fn parse(bytes: &[u8], page: u32) -> Found {
+        if bytes.iter().all(|&byte| byte == 0) {
+            return Found::Blank;
+        }
+        if get32(bytes, 28) != salted(&bytes[..28], page) {
+            return Found::Torn(u64::MAX);
+        }
+        let (sequence, word) = (get64(bytes, 0), get64(bytes, 8));
+        let kind = match (word >> KIND_SHIFT) & 3 {
+            0 => PageKind::Data,
+            1 => PageKind::Translation,
+            2 => PageKind::Metadata,
+            _ => return Found::Torn(sequence),
+        };
+        let version = word & Oob::MAX_VERSION;
+        let oob =
+            Oob { kind, id: get32(bytes, 16), version, epoch: get32(bytes, 20), lost: word & LOST != 0 };
+        Found::Page(PageRecord { sequence, oob, data_crc: get32(bytes, 24) })
+    }
+}
+
+/// CRC of a record and of the number of its block or page, so that a record in a wrong place is not one.
+fn salted(bytes: &[u8], number: u32) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(bytes);
+    hasher.update(&number.to_le_bytes());
+    hasher.finalize()
+}
+
+fn put32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn put64(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+fn get32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn get64(bytes: &[u8], at: usize) -> u64 {
+    u64::from(get32(bytes, at)) | u64::from(get32(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn page_records_are_kept_and_damage_is_seen(
+            id in any::<u32>(), version in 0..=Oob::MAX_VERSION, epoch in any::<u32>(), lost in any::<bool>(),
+            kind in 0..3u8, sequence in 1..u64::MAX, data_crc in any::<u32>(), page in any::<u32>(), flip in 0..256usize,
+        ) {
+            let kind = [PageKind::Data, PageKind::Translation, PageKind::Metadata][kind as usize];
+            let record = PageRecord { sequence, oob: Oob { kind, id, version, epoch, lost }, data_crc };
+            let mut bytes = record.bytes(page);
+            prop_assert_eq!(PageRecord::parse(&bytes, page), Found::Page(record));
+            prop_assert_eq!(PageRecord::parse(&bytes, page ^ 1), Found::Torn(u64::MAX));
+            bytes[flip / 8] ^= 1 << (flip % 8);
+            prop_assert_eq!(PageRecord::parse(&bytes, page), Found::Torn(u64::MAX));
+        }
+
+        #[test]
+        fn block_records_are_kept_and_damage_is_seen(
+            erased in 1..u64::MAX, before in any::<u64>(), erases in any::<u32>(), bad in any::<bool>(),
+            block in any::<u32>(), flip in 0..256usize,
+        ) {
+            let record = BlockRecord { erased, before, erases, bad };
+            let mut bytes = record.bytes(block);
+            prop_assert_eq!(BlockRecord::parse(&bytes, block), Some(record));
+            bytes[flip / 8] ^= 1 << (flip % 8);
+            prop_assert_eq!(BlockRecord::parse(&bytes, block), None);
+        }
+    }
+
+    #[test]
+    fn a_header_says_why_it_is_none() {
+        let good = header("device", "settings").unwrap();
+        assert_eq!(parse_header(&good), Ok(("device".into(), "settings".into())));
+        let with = |at: usize, byte: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            parse_header(&bytes)
+        };
+        assert_eq!(with(0, 0), Err(BadHeader::Magic));
+        assert_eq!(with(8, 9), Err(BadHeader::Format(9)));
+        assert_eq!(with(40, 0), Err(BadHeader::Damaged));
+        assert_eq!(with(19, 255), Err(BadHeader::Damaged));
+        assert_eq!(parse_header(&[]), Err(BadHeader::Magic));
+        assert_eq!(header(&"x".repeat(HEADER_BYTES), ""), None);
+    }
+
+    #[test]
+    fn a_state_survives_and_a_damaged_one_does_not() {
+        let state = State { generation: 7, durable: 99, clean: true };
+        let mut bytes = state.bytes();
+        assert_eq!(State::parse(&bytes), Some(state));
+        bytes[16] ^= 1;
+        assert_eq!(State::parse(&bytes), None);
+    }
+
+    #[test]
+    fn a_torn_record_is_torn_and_a_blank_one_blank() {
+        assert_eq!(PageRecord::parse(&PageRecord::torn(5, 9), 5), Found::Torn(9));
+        assert_eq!(PageRecord::parse(&[0; RECORD_BYTES], 5), Found::Blank);
+    }
+}

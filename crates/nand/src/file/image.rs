@@ -1,0 +1,168 @@
+//! Image files: made whole or not at all, and open in one place at a time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, RenameFlags};
+
+use super::format::{header, parse_header, BadHeader, HEADER_BYTES};
+use super::medium::Medium;
+use crate::{Device, DeviceError};
+
+/// Why an image could not be made or opened: one sentence with what, where and what would be right.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// Something has the name already.
+    #[error("{0}: there is such a file already; remove it, or choose another name")]
+    Exists(PathBuf),
+    /// There is no such file.
+    #[error("{0}: there is no such image; make one with `ftl create`")]
+    Missing(PathBuf),
+    /// The file is something else.
+    #[error(
+        "{0}: this is not an image of ftl (it does not begin with FTLIMAGE); make one with `ftl create`"
+    )]
+    NotAnImage(PathBuf),
+    /// Made by another version.
+    #[error("{path}: this image has format {format}, and this ftl reads format 1; use the ftl that made it")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// The file is an image no more.
+    #[error("{path}: {what}; the image is damaged, restore it from a copy")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// Somebody uses it.
+    #[error(
+        "{0}: the image is in use by another process; stop that one first (an image has one user at a time)"
+    )]
+    Locked(PathBuf),
+    /// The description does not fit.
+    #[error(
+        "{0}: the description of device and scheme is longer than the 64 KiB that the header has for it"
+    )]
+    TooLong(PathBuf),
+    /// The device it describes cannot be.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The host's file system.
+    #[error("{path}: {what} ({error})")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was attempted.
+        what: &'static str,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+/// Makes the error of an attempt at `path`.
+pub(super) fn failed<'a>(path: &'a Path, what: &'static str) -> impl Fn(io::Error) -> ImageError + 'a {
+    move |error| ImageError::Io { path: path.to_owned(), what, error }
+}
+
+/// What an image says of itself.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The device.
+    pub device: Device,
+    /// What its maker wrote beside: scheme, parameters, cache. The array does not look at it.
+    pub settings: String,
+}
+
+/// Makes the file `path` by way of a temporary one that `fill` fills: other processes see all of it, or nothing.
+pub(super) fn make_file(
+    path: &Path,
+    fill: impl FnOnce(&File) -> Result<(), ImageError>,
+) -> Result<(), ImageError> {
+    if path.symlink_metadata().is_ok() {
+        return Err(ImageError::Exists(path.to_owned()));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary);
+    let file = file.map_err(failed(path, "the image cannot be made"))?;
+    let named = fill(&file).and_then(|()| {
+        file.sync_all().map_err(failed(path, "the image cannot be made durable"))?;
+        let cwd = rustix::fs::CWD;
+        match rustix::fs::renameat_with(cwd, &temporary, cwd, path, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::EXIST) => Err(ImageError::Exists(path.to_owned())),
+            Err(error) => Err(failed(path, "the image cannot be given its name")(error.into())),
+        }
+    });
+    if named.is_err() {
+        // The error of making it matters more than one of removing what is left.
+        let _ = std::fs::remove_file(&temporary);
+        return named;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(failed(path, "the folder of the image cannot be made durable"))
+}
+
+/// Opens an image for this process alone.
+pub(super) fn open_file(path: &Path) -> Result<File, ImageError> {
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ImageError::Missing(path.to_owned()));
+        }
+        Err(error) => return Err(failed(path, "the image cannot be opened for writing")(error)),
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(ImageError::Locked(path.to_owned())),
+        Err(error) => Err(failed(path, "the image cannot be locked")(error.into())),
+    }
+}
+
+/// Reads what an image says of itself, in use or not.
+pub fn describe(path: &Path) -> Result<Description, ImageError> {
+    match File::open(path) {
+        Ok(file) => read_header(&file, path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ImageError::Missing(path.to_owned())),
+        Err(error) => Err(failed(path, "the image cannot be opened")(error)),
+    }
+}
+
+/// Writes the header of a new image.
+pub(super) fn write_header<M: Medium>(
+    medium: &M,
+    path: &Path,
+    description: &Description,
+) -> Result<(), ImageError> {
+    let header = header(&description.device.to_toml(), &description.settings);
+    let header = header.ok_or_else(|| ImageError::TooLong(path.to_owned()))?;
+    medium.write_at(&[IoSlice::new(&header)], 0).map_err(failed(path, "the header cannot be written"))
+}
+
+/// Reads the header of an image.
+pub(super) fn read_header<M: Medium>(medium: &M, path: &Path) -> Result<Description, ImageError> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    // A file shorter than a header is something else, whatever it begins with.
+    if medium.read_at(&mut bytes[..8], 0).is_err() {
+        return Err(ImageError::NotAnImage(path.to_owned()));
+    }
+    let whole = medium.read_at(&mut bytes, 0);
+    let damaged = |what: &str| ImageError::Damaged { path: path.to_owned(), what: what.to_owned() };
+    match parse_header(&bytes) {
+        Err(BadHeader::Magic) => Err(ImageError::NotAnImage(path.to_owned())),
+        Err(BadHeader::Format(format)) => Err(ImageError::Format { path: path.to_owned(), format }),
+        _ if whole.is_err() => Err(damaged("the file ends within its header")),
+        Err(BadHeader::Damaged) => Err(damaged("the CRC of the header is wrong")),
+        Ok((device, settings)) => {
+            let device = Device::parse(&format!("{} (device)", path.display()), &device)?;
+            Ok(Description { device, settings })
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! [`FileNand`]: the array in an image file, with bytes.
+//!
+//! The rules, the OOB and the time are those of [`SimNand`], which runs inside; here are the bytes. Layout of the file:
+//! docs/format.md, "Image file".
+//!
+//! **What is durable when.** Operations get consecutive numbers. [`FileNand::land`] writes what was staged; from then on
+//! it survives the death of the process. [`Medium::sync`] after it makes it survive a power cut of the host. After
+//! either, opening takes the longest run of operations without a gap: see `mount.rs`. So whoever acknowledges a host's
+//! request lands first, and whoever promises durability syncs.
+//!
+//! **Pages are never overwritten in place.** A page of an erased block is written only when the erase, and all before it,
+//! is durable, and when no [`Reader`] from before is left. So bytes can be read without holding the array up.
+
+mod format;
+mod image;
+mod medium;
+mod mount;
+mod readers;
+mod stage;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::timing::{NoClock, Timing};
+use crate::{
+    Class, Done, Fault, Geometry, Hint, Lpn, Nand, Oob, OpCounts, PageKind, Pbn, Ppn, SimNand, SimOptions,
+    Sink, Source, WearSpread,
+};
+
+use format::{BlockRecord, PageRecord, Places, State, STATE_AT};
+use stage::Stage;
+
+pub use image::{describe, Description, ImageError};
+pub use medium::Medium;
+pub use mount::Mounted;
+pub use readers::{Fetch, Reader};
+
+use readers::Readers;
+
+/// Pages staged before they are written whether or not anybody asks.
+const MOST_STAGED: usize = 2048;
+/// Operations after which a sync is worth recording, so that opening after a power cut has less to check.
+const RECORD_EVERY: u64 = 1 << 14;
+/// No page has this number: [`Geometry::check`].
+const NO_PAGE: Ppn = Ppn(u32::MAX);
+
+/// Where [`Source::Host`] comes from.
+#[derive(Clone, Debug)]
+enum Host {
+    /// Nobody offered anything.
+    Nothing,
+    /// Pages of zeros, for those who look at OOB alone.
+    Blank,
+    /// The pages from this LPN on.
+    Pages(u32, Bytes),
+}
+
+/// A NAND array in an image file, under the clock `T`.
+#[derive(Debug)]
+pub struct FileNand<T: Timing, M: Medium = File> {
+    sim: SimNand<T>,
+    medium: Arc<M>,
+    places: Places,
+    page_bytes: usize,
+    state: State,
+    /// Number of the last operation.
+    sequence: u64,
+    /// Erases up to this number are durable, and nobody reads what was before: their blocks may be written.
+    reusable: u64,
+    /// By PBN.
+    blocks: Vec<BlockRecord>,
+    /// CRC of the data, by PPN.
+    crcs: Vec<u32>,
+    stage: Stage,
+    blank: Bytes,
+    /// The controller's page buffer, and which page it holds.
+    buffer: Vec<u8>,
+    buffered: Ppn,
+    host: Host,
+    under_way: Lpn,
+    fetches: Vec<Fetch>,
+    readers: Arc<Readers>,
+    /// Steps of recovery and when each began.
+    steps: Vec<(&'static str, Instant)>,
+}
+
+impl FileNand<NoClock> {
+    /// Makes an image of an erased array: the whole file, or none.
+    pub fn create(path: &Path, description: &Description) -> Result<(), ImageError> {
+        image::make_file(path, |file| {
+            file.set_len(Places::new(&description.device.geometry).end)
+                .map_err(image::failed(path, "the image cannot be given its size"))?;
+            FileNand::format(file, path, description)
+        })
+    }
+}
+
+impl<T: Timing> FileNand<T> {
+    /// Opens an image for this process alone, and says what was found.
+    pub fn open(path: &Path, timing: T) -> Result<(FileNand<T>, Description, Mounted), ImageError> {
+        let file = image::open_file(path)?;
+        FileNand::on(file, path, timing)
+    }
+}
+
+impl<T: Timing, M: Medium> FileNand<T, M> {
+    /// Opens the image on any medium; `path` is its name in errors.
+    pub fn on(medium: M, path: &Path, timing: T) -> Result<(Self, Description, Mounted), ImageError> {
+        let description = image::read_header(&medium, path)?;
+        let (nand, mounted) = mount::mount(medium, path, description.clone(), timing)?;
+        Ok((nand, description, mounted))
+    }
+
+    fn assemble(
+        medium: M,
+        places: Places,
+        state: State,
+        sequence: u64,
+        blocks: Vec<BlockRecord>,
+        crcs: Vec<u32>,
+        sim: SimNand<T>,
+    ) -> Self {
+        let page_bytes = sim.geometry().page_bytes as usize;
+        FileNand {
+            sim,
+            medium: Arc::new(medium),
+            places,
+            page_bytes,
+            state,
+            sequence,
+            reusable: sequence,
+            blocks,
+            crcs,
+            stage: Stage::default(),
+            blank: Bytes::from(vec![0; page_bytes]),
+            buffer: vec![0; page_bytes],
+            buffered: NO_PAGE,
+            host: Host::Nothing,
+            under_way: Lpn(0),
+            fetches: Vec::new(),
+            readers: Arc::new(Readers::default()),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Begins to use the image: from now on, until [`FileNand::close`], opening it checks what was written last.
+    pub fn begin(&mut self) -> io::Result<()> {
+        self.record(self.state.durable, false)?;
+        self.medium.sync()
+    }
+
+    /// What the pages of a host's write that follows are: `bytes` from `first` on, in whole pages.
+    pub fn offer(&mut self, first: Lpn, bytes: Bytes) {
+        assert!(bytes.len() % self.page_bytes == 0, "host data in whole pages");
+        self.host = Host::Pages(first.0, bytes);
+    }
+
+    /// Takes host data for zeros, where only OOB matters.
+    pub fn take_blanks(&mut self) {
+        self.host = Host::Blank;
+    }
+
+    /// The pages that host reads have been sent to since this was called last: the last one of each LPN counts.
+    pub fn fetches(&mut self) -> std::vec::Drain<'_, Fetch> {
+        self.fetches.drain(..)
+    }
+
+    /// Starts a reading of bytes beside the array. Pages fetched before can be read until it ends.
+    pub fn reader(&self) -> Reader<M> {
+        Reader::new(self.medium.clone(), self.places, self.readers.clone())
+    }
+
+    /// Writes everything staged: it survives the death of this process. What cannot be written stays staged, and
+    /// readable, and is tried again.
+    pub fn land(&mut self) -> io::Result<()> {
+        if self.stage.is_empty() {
+            return Ok(());
+        }
+        self.stage.land(&*self.medium, &self.places, &self.blocks)
+    }
+
+    /// Pages staged.
+    pub fn staged_pages(&self) -> usize {
+        self.stage.pages()
+    }
+
+    /// The medium, to be synced without holding the array up.
+    pub fn medium(&self) -> Arc<M> {
+        self.medium.clone()
+    }
+
+    /// The number of the last operation.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Hears that everything up to operation `sequence` was landed and then synced.
+    pub fn synced(&mut self, sequence: u64) -> io::Result<()> {
+        if sequence < self.state.durable + RECORD_EVERY {
+            return Ok(());
+        }
+        self.record(sequence, false)
+    }
+
+    /// Makes everything durable and closes the image in good order; superblocks that are erased give their space back to
+    /// the file system.
+    pub fn close(mut self) -> io::Result<()> {
+        self.land()?;
+        self.medium.sync()?;
+        self.readers.wait();
+        let (units, pages) = (self.geometry().units(), self.geometry().superblock_pages());
+        for superblock in 0..self.geometry().superblocks() {
+            let erased = |block| self.written(Pbn(block)) == 0;
+            if (superblock * units..(superblock + 1) * units).all(erased) {
+                let first = self.places.data(superblock * pages);
+                self.medium.punch(first, self.places.data((superblock + 1) * pages) - first)?;
+            }
+        }
+        self.record(self.sequence, true)?;
+        self.medium.sync()
+    }
+
+    /// Writes a state. It becomes durable with the next sync.
+    fn record(&mut self, durable: u64, clean: bool) -> io::Result<()> {
+        let state = State { generation: self.state.generation + 1, durable, clean };
+        let at = STATE_AT[(state.generation % 2) as usize];
+        self.medium.write_at(&[IoSlice::new(&state.bytes())], at)?;
+        self.state = state;
+        Ok(())
+    }
+
+    /// Makes erased blocks writable: see the head of this file.
+    #[cold]
+    fn reclaim(&mut self) -> io::Result<()> {
+        let sequence = self.sequence;
+        self.land()?;
+        self.medium.sync()?;
+        self.record(sequence, false)?;
+        self.medium.sync()?;
+        self.readers.wait();
+        self.reusable = sequence;
+        Ok(())
+    }
+
+    /// The data of a page, wherever they are, and whether they are whole.
+    fn load(&self, ppn: Ppn, to: &mut Vec<u8>) -> bool {
+        to.clear();
+        if let Some(staged) = self.stage.get(ppn) {
+            to.extend_from_slice(staged);
+            return true;
+        }
+        to.resize(self.page_bytes, 0);
+        let read = self.medium.read_at(to, self.places.data(ppn.0));
+        read.is_ok() && crc32fast::hash(to) == self.crcs[ppn.0 as usize]
+    }
+
+    /// The data of a page that becomes another.
+    fn taken(&mut self, ppn: Ppn) -> Vec<u8> {
+        if self.buffered == ppn {
+            self.buffered = NO_PAGE;
+            return std::mem::replace(&mut self.buffer, Vec::with_capacity(self.page_bytes));
+        }
+        let mut data = Vec::with_capacity(self.page_bytes);
+        self.load(ppn, &mut data);
+        data
+    }
+
+    /// What is programmed, and its CRC.
+    fn content(&mut self, oob: Oob, from: Source<'_>) -> (Bytes, u32) {
+        match from {
+            Source::Host => {
+                let bytes = self.offered(oob.id);
+                let crc = crc32fast::hash(&bytes);
+                (bytes, crc)
+            }
+            // The CRC goes with the data: damage in it is not made good by a copy.
+            Source::Page(source) => (Bytes::from(self.taken(source)), self.crcs[source.0 as usize]),
+            Source::Patch(source, changes) => {
+                let mut data = self.taken(source);
+                for &(word, value) in changes {
+                    data[4 * word as usize..][..4].copy_from_slice(&value.to_le_bytes());
+                }
+                let crc = crc32fast::hash(&data);
+                (Bytes::from(data), crc)
+            }
+            Source::Metadata(bytes) => {
+                let mut data = Vec::with_capacity(self.page_bytes);
+                data.extend_from_slice(bytes);
+                data.resize(self.page_bytes, 0);
+                let crc = crc32fast::hash(&data);
+                (Bytes::from(data), crc)
+            }
+            Source::Buffer(slot) => panic!("program from slot {slot}: an image has no data buffer"),
+            Source::Nothing => (self.blank.clone(), 0),
+        }
+    }
+
+    /// The page that the host offers for `lpn`.
+    fn offered(&self, lpn: u32) -> Bytes {
+        match &self.host {
+            Host::Blank => self.blank.clone(),
+            Host::Pages(first, bytes) => {
+                let at = lpn.checked_sub(*first).map(|index| index as usize * self.page_bytes);
+                let Some(at) = at.filter(|at| at + self.page_bytes <= bytes.len()) else {
+                    panic!(
+                        "LPN {lpn} is written, but the host offers {} bytes from LPN {first} on",
+                        bytes.len()
+                    )
+                };
+                bytes.slice(at..at + self.page_bytes)
+            }
+            Host::Nothing => panic!("LPN {lpn} is written, but the host offers nothing"),
+        }
+    }
+
+    /// The steps that recovery took until now, and how long each took.
+    pub fn steps(&self) -> Vec<(&'static str, Duration)> {
+        let ends = self.steps.iter().skip(1).map(|&(_, begun)| begun).chain([Instant::now()]);
+        self.steps.iter().zip(ends).map(|(&(name, begun), end)| (name, end - begun)).collect()
+    }
+
+    /// The clock.
+    pub fn timing(&mut self) -> &mut T {
+        self.sim.timing()
+    }
+
+    /// The same array under another clock, as [`SimNand::with_timing`].
+    pub fn with_timing<U: Timing>(self, timing: U) -> FileNand<U, M> {
+        FileNand {
+            sim: self.sim.with_timing(timing),
+            medium: self.medium,
+            places: self.places,
+            page_bytes: self.page_bytes,
+            state: self.state,
+            sequence: self.sequence,
+            reusable: self.reusable,
+            blocks: self.blocks,
+            crcs: self.crcs,
+            stage: self.stage,
+            blank: self.blank,
+            buffer: self.buffer,
+            buffered: self.buffered,
+            host: self.host,
+            under_way: self.under_way,
+            fetches: self.fetches,
+            readers: self.readers,
+            steps: self.steps,
+        }
+    }
+
+    /// Operations since the image was opened.
+    pub fn counts(&self) -> &OpCounts {
+        self.sim.counts()
+    }
+
+    /// Spread of erase counts over the blocks that are not bad.
+    pub fn wear(&self) -> WearSpread {
+        self.sim.wear()
+    }
+
+    /// As [`SimNand::peek`].
+    pub fn peek(&self, ppn: Ppn) -> Option<Oob> {
+        self.sim.peek(ppn)
+    }
+
+    /// Heap memory of the array's state, bytes.
+    pub fn heap_bytes(&self) -> usize {
+        self.sim.heap_bytes() + 4 * self.crcs.len() + size_of::<BlockRecord>() * self.blocks.len()
+    }
+}
+
+impl<M: Medium> FileNand<NoClock, M> {
+    /// Writes an erased array onto a medium of zeros.
+    pub fn format(medium: &M, path: &Path, description: &Description) -> Result<(), ImageError> {
+        let device = &description.device;
+        let places = Places::new(&device.geometry);
+        image::write_header(medium, path, description)?;
+        let failed = image::failed(path, "the image cannot be written");
+        let fresh = SimNand::new(device, NoClock::new(), SimOptions::default());
+        for block in (0..device.geometry.blocks()).filter(|&block| fresh.is_bad(Pbn(block))) {
+            let record = BlockRecord { bad: true, ..BlockRecord::default() }.bytes(block);
+            medium.write_at(&[IoSlice::new(&record)], places.block(block)).map_err(&failed)?;
+        }
+        let state = State { generation: 1, durable: 0, clean: true };
+        medium.write_at(&[IoSlice::new(&state.bytes())], STATE_AT[1]).map_err(&failed)?;
+        // The last byte, so that a medium which grows has its size.
+        medium.write_at(&[IoSlice::new(&[0])], places.end - 1).map_err(&failed)?;
+        medium.sync().map_err(&failed)
+    }
+}
+
+impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
+    fn geometry(&self) -> &Geometry {
+        self.sim.geometry()
+    }
+
+    #[inline]
+    fn is_bad(&self, block: Pbn) -> bool {
+        self.sim.is_bad(block)
+    }
+
+    fn read(&mut self, ppn: Ppn, class: Class, to: Sink, after: Done) -> Result<(Oob, Done), Fault> {
+        let (oob, done) = self.sim.read(ppn, class, to, after)?;
+        match to {
+            Sink::Host if matches!(self.host, Host::Blank) => {}
+            Sink::Host => {
+                let lpn = self.under_way;
+                // A scheme may read a page in vain before the right one.
+                if self.fetches.last().is_some_and(|fetch| fetch.lpn == lpn) {
+                    self.fetches.pop();
+                }
+                let staged = self.stage.get(ppn).cloned();
+                self.fetches.push(Fetch { lpn, ppn, crc: self.crcs[ppn.0 as usize], staged });
+            }
+            Sink::Controller => {
+                let mut buffer = std::mem::take(&mut self.buffer);
+                let whole = self.load(ppn, &mut buffer);
+                self.buffer = buffer;
+                if !whole {
+                    self.buffered = NO_PAGE;
+                    return Err(Fault::Uncorrectable { ppn, done });
+                }
+                self.buffered = ppn;
+            }
+            Sink::Buffer(slot) => panic!("read into slot {slot}: an image has no data buffer"),
+        }
+        Ok((oob, done))
+    }
+
+    #[inline]
+    fn buffer(&self) -> &[u8] {
+        assert!(self.buffered != NO_PAGE, "buffer: no page was read into it since it was last used");
+        let kind = self.sim.peek(self.buffered).map(|oob| oob.kind);
+        assert!(kind != Some(PageKind::Data), "buffer: it holds a page of user data");
+        &self.buffer
+    }
+
+    #[inline]
+    fn written(&self, block: Pbn) -> u32 {
+        self.sim.written(block)
+    }
+
+    fn scan(&mut self, ppn: Ppn, after: Done) -> Result<(Option<Oob>, Done), Fault> {
+        self.sim.scan(ppn, after)
+    }
+
+    fn program(
+        &mut self,
+        ppn: Ppn,
+        oob: Oob,
+        class: Class,
+        from: Source<'_>,
+        after: Done,
+    ) -> Result<Done, Fault> {
+        let (block, _) = self.geometry().block_of(ppn);
+        let erased = self.blocks.get(block.0 as usize).map_or(0, |record| record.erased);
+        let is_short = self.stage.pages() >= MOST_STAGED;
+        // A medium that takes no more is found out by whoever lands what is staged, not here.
+        if erased > self.reusable && self.reclaim().is_err() {
+            return Err(Fault::Medium);
+        }
+        if is_short && self.land().is_err() && self.stage.pages() >= 8 * MOST_STAGED {
+            return Err(Fault::Medium);
+        }
+        let result = self.sim.program(ppn, oob, class, from, after);
+        let (data, record) = if result.is_ok() {
+            let (data, data_crc) = self.content(oob, from);
+            self.sequence += 1;
+            self.crcs[ppn.0 as usize] = data_crc;
+            (data, PageRecord { sequence: self.sequence, oob, data_crc }.bytes(ppn.0))
+        } else {
+            (self.blank.clone(), PageRecord::torn(ppn.0, self.sequence))
+        };
+        self.stage.page(ppn, data, &record);
+        result
+    }
+
+    fn erase(&mut self, block: Pbn, after: Done) -> Result<Done, Fault> {
+        let done = self.sim.erase(block, after)?;
+        self.sequence += 1;
+        let record = &mut self.blocks[block.0 as usize];
+        *record = BlockRecord {
+            erased: self.sequence,
+            before: record.erased,
+            erases: record.erases + 1,
+            bad: record.bad,
+        };
+        self.stage.block(block);
+        if self.buffered != NO_PAGE && self.geometry().block_of(self.buffered).0 == block {
+            self.buffered = NO_PAGE;
+        }
+        Ok(done)
+    }
+
+    fn retire(&mut self, block: Pbn) {
+        self.sim.retire(block);
+        self.blocks[block.0 as usize].bad = true;
+        self.stage.block(block);
+    }
+
+    #[inline]
+    fn join(&mut self, a: Done, b: Done) -> Done {
+        self.sim.join(a, b)
+    }
+
+    #[inline]
+    fn settle(&mut self) -> Done {
+        self.sim.settle()
+    }
+
+    #[inline]
+    fn compute(&mut self, ns: u64, after: Done) -> Done {
+        self.sim.compute(ns, after)
+    }
+
+    fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
+        let oob = self.sim.inspect(ppn, content)?;
+        if oob.kind != PageKind::Data && !self.load(ppn, content) {
+            return None;
+        }
+        Some(oob)
+    }
+
+    #[inline]
+    fn expect(&self, hint: Hint) {
+        self.sim.expect(hint);
+    }
+
+    #[inline]
+    fn begin_page(&mut self, lpn: Lpn) {
+        self.under_way = lpn;
+    }
+
+    fn begin_step(&mut self, name: &'static str) {
+        self.steps.push((name, Instant::now()));
+    }
+}

@@ -1,0 +1,96 @@
+//! Reading bytes beside the array: the array decides which pages, and goes on while they are read.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use super::format::Places;
+use super::medium::Medium;
+use crate::{Lpn, Ppn};
+
+/// A page that the host's buffer gets.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// Whose data it holds.
+    pub lpn: Lpn,
+    /// The page.
+    pub ppn: Ppn,
+    /// CRC of its data.
+    pub(super) crc: u32,
+    /// The data, if they were not in the file when the page was read.
+    pub(super) staged: Option<Bytes>,
+}
+
+/// How many readings are under way.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    count: Mutex<usize>,
+    none: Condvar,
+}
+
+impl Readers {
+    /// The count is right even if somebody panicked while it was held.
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no reading is under way. Whoever calls it holds the array, so that none begins meanwhile.
+    pub fn wait(&self) {
+        let mut count = self.count();
+        while *count > 0 {
+            count = self.none.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A reading of bytes: pages fetched before it was begun stay as they are until it is dropped.
+#[derive(Debug)]
+pub struct Reader<M: Medium> {
+    medium: Arc<M>,
+    places: Places,
+    readers: Arc<Readers>,
+}
+
+impl<M: Medium> Reader<M> {
+    pub(super) fn new(medium: Arc<M>, places: Places, readers: Arc<Readers>) -> Reader<M> {
+        *readers.count() += 1;
+        Reader { medium, places, readers }
+    }
+
+    /// Fills `to`, whole pages that lie side by side, with the data of `fetches`, whose PPNs follow one another. Data that
+    /// are not what was written are an error.
+    pub fn read(&self, fetches: &[Fetch], to: &mut [u8]) -> io::Result<()> {
+        let Some(first) = fetches.first() else { return Ok(()) };
+        let page_bytes = to.len() / fetches.len();
+        if fetches.iter().all(|fetch| fetch.staged.is_none()) {
+            self.medium.read_at(to, self.places.data(first.ppn.0))?;
+        } else {
+            for (fetch, page) in fetches.iter().zip(to.chunks_exact_mut(page_bytes)) {
+                match &fetch.staged {
+                    Some(staged) => page.copy_from_slice(staged),
+                    None => self.medium.read_at(page, self.places.data(fetch.ppn.0))?,
+                }
+            }
+        }
+        for (fetch, page) in fetches.iter().zip(to.chunks_exact(page_bytes)) {
+            if crc32fast::hash(page) != fetch.crc {
+                return Err(io::Error::other(format!(
+                    "the data of page {} are not what was written",
+                    fetch.ppn.0
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M: Medium> Drop for Reader<M> {
+    fn drop(&mut self) {
+        let mut count = self.readers.count();
+        *count -= 1;
+        if *count == 0 {
+            self.readers.none.notify_all();
+        }
+    }
+}

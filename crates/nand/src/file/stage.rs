@@ -1,0 +1,112 @@
+//! What was done to the array and is not in the file yet: pages in runs that lie side by side, and changed blocks.
+//!
+//! Each stream of an FTL writes pages with consecutive numbers, so a run becomes two writes, one for the data and one for
+//! the records, however long it is.
+
+use std::io::{self, IoSlice};
+
+use bytes::Bytes;
+
+use super::format::{BlockRecord, Places, RECORD_BYTES};
+use super::medium::Medium;
+use crate::{Pbn, Ppn};
+
+#[derive(Debug)]
+struct Run {
+    first: u32,
+    data: Vec<Bytes>,
+    records: Vec<u8>,
+}
+
+impl Run {
+    fn end(&self) -> u32 {
+        self.first + self.data.len() as u32
+    }
+
+    fn get(&self, ppn: Ppn) -> Option<&Bytes> {
+        self.data.get(ppn.0.checked_sub(self.first)? as usize)
+    }
+}
+
+/// Operations on their way to the file.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    runs: Vec<Run>,
+    /// Emptied runs, kept for their memory.
+    spare: Vec<Run>,
+    blocks: Vec<Pbn>,
+    pages: usize,
+}
+
+impl Stage {
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.blocks.is_empty()
+    }
+
+    /// Pages in it.
+    pub fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// Adds a page with its record.
+    pub fn page(&mut self, ppn: Ppn, data: Bytes, record: &[u8; RECORD_BYTES]) {
+        self.pages += 1;
+        let open = self.runs.iter_mut().rev().find(|run| run.end() == ppn.0);
+        let run = match open {
+            Some(run) => run,
+            None => {
+                let mut run =
+                    self.spare.pop().unwrap_or(Run { first: 0, data: Vec::new(), records: Vec::new() });
+                run.first = ppn.0;
+                self.runs.push(run);
+                let last = self.runs.len() - 1;
+                &mut self.runs[last]
+            }
+        };
+        run.data.push(data);
+        run.records.extend_from_slice(record);
+    }
+
+    /// Notes that the record of a block changed.
+    pub fn block(&mut self, block: Pbn) {
+        self.blocks.push(block);
+    }
+
+    /// The data of a page that is not in the file yet.
+    #[inline]
+    pub fn get(&self, ppn: Ppn) -> Option<&Bytes> {
+        self.runs.iter().find_map(|run| run.get(ppn))
+    }
+
+    /// Writes everything. What could not be written stays.
+    pub fn land<M: Medium>(
+        &mut self,
+        medium: &M,
+        places: &Places,
+        records: &[BlockRecord],
+    ) -> io::Result<()> {
+        while let Some(run) = self.runs.last() {
+            match &run.data[..] {
+                [one] => medium.write_at(&[IoSlice::new(one)], places.data(run.first))?,
+                many => {
+                    let parts: Vec<IoSlice<'_>> = many.iter().map(|data| IoSlice::new(data)).collect();
+                    medium.write_at(&parts, places.data(run.first))?;
+                }
+            }
+            medium.write_at(&[IoSlice::new(&run.records)], places.page(run.first))?;
+            if let Some(mut run) = self.runs.pop() {
+                self.pages -= run.data.len();
+                run.data.clear();
+                run.records.clear();
+                self.spare.push(run);
+            }
+        }
+        // After the pages: an erase is only given when what it waits for has been.
+        while let Some(&block) = self.blocks.last() {
+            let record = records[block.0 as usize].bytes(block.0);
+            medium.write_at(&[IoSlice::new(&record)], places.block(block.0))?;
+            self.blocks.pop();
+        }
+        Ok(())
+    }
+}
