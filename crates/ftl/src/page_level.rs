@@ -11,7 +11,7 @@
 use crate::checkpoint::{self, Journal};
 use crate::cmt::census::CachedPage;
 use crate::counters::Cause;
-use crate::flash::{Content, Flash};
+use crate::flash::{Content, Flash, Guessed};
 use crate::gc::{Collector, Gathering};
 use crate::recover;
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Scheme};
@@ -83,6 +83,12 @@ pub trait Mapping: Sized + Clone + Send + 'static {
 
     /// The last gathering is complete.
     fn gathered(&mut self) {}
+
+    /// A page at which `lpn` may be, to be read before its mapping is known, and when that is thought.
+    #[inline]
+    fn guess<N: Nand>(&mut self, _flash: &mut Flash<N>, _lpn: Lpn, _at: Done) -> Option<(Ppn, Done)> {
+        None
+    }
 
     /// Where `lpn` is, and when that is known.
     fn lookup<N: Nand>(
@@ -254,6 +260,18 @@ impl<M: Mapping> PageLevel<M> {
         self.collector.step(flash, &mut self.table, &mut self.mapping, &mut self.journal)
     }
 
+    /// The mapping, for tests.
+    #[cfg(test)]
+    pub(crate) fn mapping_structure(&self) -> &M {
+        &self.mapping
+    }
+
+    /// The mapping, for tests that damage it.
+    #[cfg(test)]
+    pub(crate) fn mapping_structure_mut(&mut self) -> &mut M {
+        &mut self.mapping
+    }
+
     /// Calls `each` for `pages` LPNs from `first` on, in ascending order, free of charge.
     fn each_lpn<N: Nand>(
         &self,
@@ -323,6 +341,20 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         at: Done,
     ) -> Result<(Option<Oob>, Done), Fault> {
         self.make_room(flash, None)?;
+        let mut at = at;
+        // While pages are copied there may be an older copy of `lpn` that counts as valid until it is committed.
+        let guess = if self.collector.is_active() { None } else { self.mapping.guess(flash, lpn, at) };
+        if let Some((guess, thought)) = guess {
+            match flash.read_guess(guess, lpn, thought)? {
+                Guessed::Right(oob, done) => {
+                    flash.counters.lookups += 1;
+                    flash.counters.model_hits += 1;
+                    return Ok((Some(oob), done));
+                }
+                Guessed::Wrong(done) => at = done,
+                Guessed::Lost(fault) => return Err(fault),
+            }
+        }
         let (ppn, at) = self.mapping.lookup(flash, &mut self.table, lpn, rest, at)?;
         match ppn {
             Some(ppn) => {

@@ -167,6 +167,12 @@ impl Space {
         self.valid[ppn.0 as usize / 64] >> (ppn.0 % 64) & 1 == 1
     }
 
+    /// Whether a page is valid and holds user data.
+    #[inline]
+    pub fn is_valid_data(&self, ppn: Ppn) -> bool {
+        self.is_valid(ppn) && self.kind(self.geometry.superblock_of(ppn)) == PageKind::Data
+    }
+
     /// Valid pages in a superblock.
     pub fn valid_in(&self, superblock: u32) -> u32 {
         self.superblocks[superblock as usize].valid

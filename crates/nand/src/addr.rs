@@ -160,6 +160,25 @@ impl Geometry {
         self.page_in(Pbn(at.block * self.units() + unit), at.page)
     }
 
+    /// The number that a page has when its address fields are put together from the highest level of the device to the
+    /// lowest: channel, lun, plane, block, page. LearnedFTL's paper (HPCA 2024, III-C) calls this the PPN, and ours, whose
+    /// fields come in the order of allocation (channel fastest, then lun, plane, page, block), the virtual PPN: in it, pages
+    /// that a stream writes one after the other are consecutive, though they lie on different dies.
+    pub fn hierarchical(&self, ppn: Ppn) -> u32 {
+        let PageAddress { channel, lun, plane, block, page } = self.address(ppn);
+        let plane = (channel * self.luns_per_channel + lun) * self.planes_per_lun + plane;
+        (plane * self.blocks_per_plane + block) * self.pages_per_block + page
+    }
+
+    /// The inverse of [`Geometry::hierarchical`].
+    pub fn from_hierarchical(&self, number: u32) -> Ppn {
+        let (rest, page) = (number / self.pages_per_block, number % self.pages_per_block);
+        let (rest, block) = (rest / self.blocks_per_plane, rest % self.blocks_per_plane);
+        let (rest, plane) = (rest / self.planes_per_lun, rest % self.planes_per_lun);
+        let (channel, lun) = (rest / self.luns_per_channel, rest % self.luns_per_channel);
+        self.ppn(PageAddress { channel, lun, plane, block, page })
+    }
+
     /// Checks what the newtypes rely on; the error is one sentence for the user.
     pub fn check(&self) -> Result<(), String> {
         let counts = [
@@ -222,6 +241,8 @@ mod tests {
             for n in 0..g.pages() {
                 let ppn = Ppn(n);
                 prop_assert_eq!(g.ppn(g.address(ppn)), ppn);
+                prop_assert_eq!(g.from_hierarchical(g.hierarchical(ppn)), ppn);
+                prop_assert!(g.hierarchical(ppn) < g.pages());
                 let (block, page) = g.block_of(ppn);
                 prop_assert_eq!(g.page_in(block, page), ppn);
                 prop_assert_eq!(g.superblock_of(ppn), g.address(ppn).block);
@@ -235,6 +256,25 @@ mod tests {
                 prop_assert_eq!(unit(n), (unit(n - 1) + 1) % g.units());
             }
         }
+    }
+
+    /// Figure 12 of LearnedFTL's paper: LPNs 1001 to 1003 lie at PPNs 5013631, 6062207 and 7110783, each on another channel.
+    /// (The virtual PPNs printed there are not consecutive themselves, by slips of the pen; the pages are.)
+    #[test]
+    fn the_example_of_learnedftl_becomes_consecutive() {
+        let g = Geometry {
+            channels: 8,
+            luns_per_channel: 8,
+            planes_per_lun: 1,
+            blocks_per_plane: 256,
+            pages_per_block: 512,
+            page_bytes: 4096,
+            oob_bytes: 64,
+        };
+        let pages = [5_013_631, 6_062_207, 7_110_783].map(|number| g.from_hierarchical(number));
+        assert_eq!(pages, [Ppn(2_105_332), Ppn(2_105_333), Ppn(2_105_334)]);
+        let PageAddress { channel, lun, block, page, .. } = g.address(pages[0]);
+        assert_eq!((channel, lun, block, page), (4, 6, 64, 127));
     }
 
     #[test]

@@ -60,16 +60,19 @@ pub struct Techniques {
     pub collection: bool,
     /// Cross-group allocation.
     pub cross_group: bool,
+    /// The bitmap filter.
+    pub bitmap: bool,
 }
 
 impl Techniques {
     /// Reads a string of letters, in any order; `-` stands for none.
     fn parse(letters: &str) -> Option<Techniques> {
-        let known = letters == "-" || letters.chars().all(|letter| "igx".contains(letter));
+        let known = letters == "-" || letters.chars().all(|letter| "igxb".contains(letter));
         known.then(|| Techniques {
             initialization: letters.contains('i'),
             collection: letters.contains('g'),
             cross_group: letters.contains('x'),
+            bitmap: letters.contains('b'),
         })
     }
 }
@@ -109,6 +112,9 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
     /// What the model knows of `lpn`.
     #[inline]
     fn predict<N: Nand>(&self, flash: &mut Flash<N>, lpn: Lpn, at: Done) -> Option<(Ppn, Done)> {
+        if !self.techniques.bitmap {
+            return None;
+        }
         let ppn = self.models.predict(lpn)?;
         let ns = if IDEAL { 0 } else { self.predict_ns };
         Some((ppn, flash.compute(ns, at)))
@@ -201,9 +207,9 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             },
             Parameter {
                 name: "techniques",
-                default: "igx",
-                what: "i sequential initialization, g training and gathering in collection, x cross-group allocation; \
-                       - for none",
+                default: "igxb",
+                what: "i sequential initialization, g training and gathering in collection, x cross-group allocation, \
+                       b bitmap filter; - for none",
             },
             Parameter {
                 name: "retrain",
@@ -235,7 +241,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         let letters = config.parameter(info, "techniques");
         let techniques = Techniques::parse(&letters).ok_or_else(|| {
             ConfigError(format!(
-                "scheme {}: techniques = '{letters}'; letters of 'igx', or '-', are needed",
+                "scheme {}: techniques = '{letters}'; letters of 'igxb', or '-', are needed",
                 info.name
             ))
         })?;
@@ -322,6 +328,18 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     }
 
     // Lookups
+
+    /// Without the bitmap filter every prediction is tried, if the page is valid at all, and the OOB tells whether it was
+    /// right: the miss penalty that the filter does away with.
+    #[inline]
+    fn guess<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, at: Done) -> Option<(Ppn, Done)> {
+        if self.techniques.bitmap || self.cached.holds(lpn) {
+            return None;
+        }
+        let is_page = |ppn: &Ppn| ppn.0 < flash.nand().geometry().pages() && flash.space.is_valid_data(*ppn);
+        let ppn = self.models.guess(lpn).filter(is_page)?;
+        Some((ppn, flash.compute(if IDEAL { 0 } else { self.predict_ns }, at)))
+    }
 
     #[inline]
     fn lookup<N: Nand>(
@@ -511,5 +529,169 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             )),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, HostOp, Scheme, Seen};
+    use nand::timing::NoClock;
+    use nand::{Device as Preset, Oob, SimNand, SimOptions};
+
+    const EXPORTED: u32 = 1_024;
+
+    /// Four dies, superblocks of 64 pages, translation pages of 128 entries: GTD entries of 64 LPNs, one a group.
+    struct World {
+        flash: Flash<SimNand<NoClock>>,
+        device: Device<LearnedFtl>,
+    }
+
+    impl World {
+        fn new(parameters: &[(&str, &str)]) -> World {
+            let geometry = Geometry {
+                channels: 2,
+                luns_per_channel: 2,
+                planes_per_lun: 1,
+                blocks_per_plane: 48,
+                pages_per_block: 16,
+                page_bytes: 512,
+                oob_bytes: 16,
+            };
+            let preset = Preset::tiny(geometry, EXPORTED);
+            let mut flash = Flash::new(SimNand::new(&preset, NoClock::default(), SimOptions::default()));
+            let mut config = Config::new(EXPORTED, 2048);
+            for (name, value) in parameters {
+                config.parameters.insert((*name).to_owned(), (*value).to_owned());
+            }
+            let scheme = LearnedFtl::open(&mut flash, &config).unwrap();
+            World { flash, device: Device::new(scheme, EXPORTED) }
+        }
+
+        fn request(&mut self, op: HostOp, lpn: u32, pages: u32) -> Vec<Option<Oob>> {
+            let mut found = Vec::new();
+            let seen = &mut |_, what| {
+                if let Seen::Read(oob) = what {
+                    found.push(oob);
+                }
+            };
+            self.device.request(&mut self.flash, op, Lpn(lpn), pages, Done::READY, seen).unwrap();
+            found
+        }
+
+        fn write(&mut self, lpn: u32, pages: u32) {
+            self.request(HostOp::Write, lpn, pages);
+        }
+
+        /// Reads every page, and returns how many were found by a model.
+        fn model_hits(&mut self) -> u64 {
+            let before = self.flash.counters.model_hits;
+            for lpn in 0..EXPORTED {
+                let oob = self.request(HostOp::Read, lpn, 1)[0].unwrap();
+                assert_eq!(oob.id, lpn);
+            }
+            self.device.scheme().check(&self.flash).unwrap();
+            self.flash.counters.model_hits - before
+        }
+    }
+
+    fn fill(world: &mut World) {
+        (0..EXPORTED).step_by(32).for_each(|lpn| world.write(lpn, 32));
+    }
+
+    #[test]
+    fn what_is_written_in_sequence_is_read_once() {
+        let mut world = World::new(&[]);
+        fill(&mut world);
+        let hits = world.model_hits();
+        assert!(hits > u64::from(EXPORTED) * 9 / 10, "{hits} of {EXPORTED}");
+        let mut without = World::new(&[("techniques", "gxb")]);
+        fill(&mut without);
+        assert_eq!(without.model_hits(), 0);
+    }
+
+    #[test]
+    fn an_overwritten_page_is_not_predicted_until_its_group_is_collected() {
+        let mut world = World::new(&[]);
+        fill(&mut world);
+        // Backwards, so that nothing is a sequence.
+        (0..EXPORTED).rev().step_by(5).for_each(|lpn| world.write(lpn, 1));
+        let hits = world.model_hits();
+        assert!((600..=820).contains(&hits), "{hits} of {EXPORTED}");
+        assert_eq!(world.flash.counters.collections_group, 0);
+        for stride in [3, 7, 2] {
+            (0..EXPORTED).rev().step_by(stride).for_each(|lpn| world.write(lpn, 1));
+        }
+        assert!(world.flash.counters.collections_group > 4);
+        assert!(world.flash.counters.reads_by(Cause::Training) >= world.flash.counters.collections_group);
+        let hits = world.model_hits();
+        assert!(hits > u64::from(EXPORTED) / 2, "{hits} of {EXPORTED}");
+    }
+
+    #[test]
+    fn trimmed_pages_are_not_predicted() {
+        let mut world = World::new(&[]);
+        fill(&mut world);
+        for (lpn, pages) in [(3, 2), (130, 100)] {
+            world.request(HostOp::Trim, lpn, pages);
+            assert_eq!(world.request(HostOp::Read, lpn, pages), vec![None; pages as usize]);
+        }
+        world.device.scheme().check(&world.flash).unwrap();
+    }
+
+    #[test]
+    fn without_the_filter_a_wrong_prediction_costs_a_read() {
+        let mut world = World::new(&[("techniques", "igx")]);
+        fill(&mut world);
+        for stride in [5, 3, 7, 2, 3, 4, 7, 5, 2, 6, 3, 9, 4, 5] {
+            (0..EXPORTED).rev().step_by(stride).for_each(|lpn| world.write(lpn, 1));
+        }
+        world.flash.counters = Default::default();
+        let hits = world.model_hits();
+        let counters = &world.flash.counters;
+        let missed = counters.reads_by(Cause::Misprediction);
+        assert!(hits > 200 && missed > 0, "{hits} hits, {missed} misses");
+        let reads = counters.host_reads_by_flash_reads;
+        assert_eq!(reads.iter().sum::<u64>(), u64::from(EXPORTED));
+        assert!(reads[3] > 0, "misprediction, translation page, page: {reads:?}");
+    }
+
+    /// A canary: the bit of an overwritten page is left set.
+    #[test]
+    #[should_panic(expected = "the mapping led from LPN")]
+    fn a_stale_bit_is_caught_by_the_read_that_follows_it() {
+        let mut world = World::new(&[]);
+        fill(&mut world);
+        let stale = world.device.scheme().mapping_structure().models.clone();
+        // Twice, so that the old page's block is collected and holds something else.
+        for _ in 0..40 {
+            (0..EXPORTED).rev().for_each(|lpn| world.write(lpn, 1));
+        }
+        world.device.scheme_mut().mapping_structure_mut().models = stale;
+        for lpn in 0..EXPORTED {
+            world.request(HostOp::Read, (lpn + 40) % EXPORTED, 1);
+        }
+    }
+
+    /// The same, caught by the check that every run ends with.
+    #[test]
+    fn a_stale_bit_is_caught_by_the_check() {
+        let mut world = World::new(&[]);
+        fill(&mut world);
+        let stale = world.device.scheme().mapping_structure().models.clone();
+        world.write(40, 1);
+        world.device.scheme_mut().mapping_structure_mut().models = stale;
+        let breach = world.device.scheme().check(&world.flash).unwrap_err();
+        assert!(breach.starts_with("the bit of LPN 40 is set"), "{breach}");
+    }
+
+    #[test]
+    fn without_cross_group_allocation_every_group_needs_its_own_room() {
+        let preset = Preset::named("femu-32g").unwrap();
+        let mut flash = Flash::new(SimNand::new(&preset, NoClock::default(), SimOptions::default()));
+        let mut config = Config::new(7 << 20, 8 << 20);
+        config.parameters.insert("techniques".to_owned(), "igb".to_owned());
+        let error = LearnedFtl::open(&mut flash, &config).unwrap_err().to_string();
+        assert!(error.contains("without cross-group allocation each of the 224 groups"), "{error}");
     }
 }

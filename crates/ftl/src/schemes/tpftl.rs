@@ -119,6 +119,12 @@ impl ClusteredTable {
         self.cache.touch(lpn).map(|hit| (mapped(hit.ppn), hit.done))
     }
 
+    /// Whether `lpn` is cached. That is no use of it.
+    #[inline]
+    pub(crate) fn holds(&self, lpn: Lpn) -> bool {
+        self.cache.contains(lpn)
+    }
+
     /// Changes what is cached of `lpn`, if anything is; returns what it was.
     #[inline]
     pub(crate) fn change(
