@@ -15,6 +15,7 @@ use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
 
 const MAGIC_CHECKPOINT: u32 = 0x4b43_5446; // "FTCK"
 pub(crate) const MAGIC_JOURNAL: u32 = 0x4a54_5446; // "FTTJ"
+pub(crate) const MAGIC_MODELS: u32 = 0x4f4d_5446; // "FTMO"
 pub(crate) const FORMAT: u32 = 1;
 /// Bytes before the payload of every metadata page.
 pub(crate) const HEADER: usize = 32;
@@ -180,6 +181,29 @@ pub(crate) fn write_directory<N: Nand>(
     Ok(durable)
 }
 
+/// Writes what a mapping has learned beside the checkpoint just written, so that an orderly start need not learn it again.
+/// It is as durable as the checkpoint when the completion is reached. Left out when the metadata superblock has no room for
+/// it: nothing depends on it.
+pub fn write_models<N: Nand>(
+    flash: &mut Flash<N>,
+    journal: &mut Journal,
+    models: &[u8],
+    at: Done,
+) -> Result<Done, Fault> {
+    let per_page = journal.buffer.len() - HEADER;
+    let pages = models.len().div_ceil(per_page);
+    if pages + MARGIN as usize > flash.space.left(Stream::METADATA) as usize {
+        return Ok(at);
+    }
+    let version = flash.version();
+    for (page, part) in models.chunks(per_page).enumerate() {
+        header(&mut journal.buffer, MAGIC_MODELS, part.len() as u32, page as u32, pages as u32, version);
+        journal.buffer[HEADER..HEADER + part.len()].copy_from_slice(part);
+        journal.program(flash, HEADER + part.len(), at)?;
+    }
+    Ok(flash.settle())
+}
+
 /// Bytes before the directory entries of a checkpoint page: header, epoch, frontiers.
 const FIXED: usize = HEADER + 4 + FRONTIERS.len() * FRONTIER;
 
@@ -203,6 +227,14 @@ pub(crate) enum Page {
         /// The directory entries on this page.
         entries: Vec<u32>,
     },
+    Models {
+        /// Which page of the models, of how many.
+        page: u32,
+        pages: u32,
+        /// The version at the moment of the checkpoint that they belong to.
+        version: u64,
+        bytes: Vec<u8>,
+    },
 }
 
 /// Reads a metadata page; `None` when it is not one of ours, or damaged.
@@ -211,6 +243,7 @@ pub(crate) fn parse(content: &[u8]) -> Option<Page> {
     let (page, pages, version) = (get32(content, 16), get32(content, 20), get64(content, 24));
     let length = match magic {
         MAGIC_JOURNAL => HEADER.checked_add(count.checked_mul(RECORD)?)?,
+        MAGIC_MODELS => HEADER.checked_add(count)?,
         MAGIC_CHECKPOINT => FIXED.checked_add(count.checked_mul(4)?)?,
         _ => return None,
     };
@@ -219,6 +252,9 @@ pub(crate) fn parse(content: &[u8]) -> Option<Page> {
         || get32(content, 4) != crc32(&content[8..length])
     {
         return None;
+    }
+    if magic == MAGIC_MODELS {
+        return Some(Page::Models { page, pages, version, bytes: content[HEADER..length].to_vec() });
     }
     if magic == MAGIC_JOURNAL {
         let trims = (0..count).map(|i| HEADER + i * RECORD).map(|at| Trim {

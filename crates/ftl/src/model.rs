@@ -382,6 +382,53 @@ impl Models {
         (0..WORDS as u32).map(|word| (bitmap[word as usize] & mask(word, &(from..to))).count_ones()).sum()
     }
 
+    // On flash
+
+    /// Everything as it is stored, little-endian, after a head of 12 bytes that says how: places, LPNs of an entry, format.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(12 + self.bytes() as usize);
+        self.head().iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        for (entry, base) in self.bases.iter().enumerate() {
+            bytes.extend(base.to_le_bytes());
+            for piece in &self.pieces[entry * self.per_entry..(entry + 1) * self.per_entry] {
+                [piece.slope, piece.rest[0], piece.rest[1]]
+                    .iter()
+                    .for_each(|half| bytes.extend(half.to_le_bytes()));
+            }
+            self.bitmaps[entry].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        }
+        bytes
+    }
+
+    /// Takes over what [`Models::to_bytes`] gave. `false`, and nothing is taken over, when it was made otherwise.
+    pub fn restore(&mut self, bytes: &[u8]) -> bool {
+        let entry_bytes = 4 + self.per_entry * PIECE_BYTES as usize + WORDS * 8;
+        let head: Vec<u8> = self.head().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let Some(entries) = bytes.strip_prefix(&head[..]) else { return false };
+        if entries.len() != self.bases.len() * entry_bytes {
+            return false;
+        }
+        let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        self.trained.fill(0);
+        for (entry, stored) in entries.chunks_exact(entry_bytes).enumerate() {
+            self.bases[entry] = u32::from(half(stored, 0)) | u32::from(half(stored, 2)) << 16;
+            let (pieces, bitmap) = stored[4..].split_at(self.per_entry * PIECE_BYTES as usize);
+            for (place, piece) in pieces.chunks_exact(PIECE_BYTES as usize).enumerate() {
+                self.pieces[entry * self.per_entry + place] =
+                    Piece { slope: half(piece, 0), rest: [half(piece, 2), half(piece, 4)] };
+            }
+            for (word, stored) in self.bitmaps[entry].iter_mut().zip(bitmap.chunks_exact(8)) {
+                *word = stored.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+            }
+            self.trained[entry / self.entries_per_group as usize] += self.count(entry, 0, ENTRY_LPNS);
+        }
+        true
+    }
+
+    fn head(&self) -> [u32; 3] {
+        [self.per_entry as u32, self.entry_lpns, u32::from(self.format == Format::Float16)]
+    }
+
     /// Checks the counts against the bits, and that every set bit has a piece.
     pub fn check(&self) -> Result<(), String> {
         let mut trained = vec![0; self.trained.len()];
@@ -500,6 +547,19 @@ mod tests {
         models.learn(0, &run(170, 250, 20_000));
         assert_eq!((models.trained(), models.predict(Lpn(120))), (180, None));
         assert_eq!(models.predict(Lpn(200)), Some(Ppn(20_200)));
+    }
+
+    #[test]
+    fn what_is_stored_comes_back() {
+        let mut models = models(8, Format::Exact);
+        models.learn(0, &(0..400).map(|x| Point { x, y: 70_000 + x }).collect::<Vec<_>>());
+        models.learn(2, &(0..50).map(|x| Point { x: 2 * x, y: 9 + x }).collect::<Vec<_>>());
+        let mut again = super::tests::models(8, Format::Exact);
+        assert!(again.restore(&models.to_bytes()));
+        assert_eq!((again.check(), again.trained()), (Ok(()), models.trained()));
+        assert!((0..LPNS).all(|lpn| again.predict(Lpn(lpn)) == models.predict(Lpn(lpn))));
+        assert!(!super::tests::models(7, Format::Exact).restore(&models.to_bytes()));
+        assert!(!again.restore(&models.to_bytes()[1..]));
     }
 
     #[test]

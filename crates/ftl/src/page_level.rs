@@ -47,6 +47,15 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     /// An empty cache over `table`, within `config.cache_bytes`, directory included.
     fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError>;
 
+    /// What was learned and is worth keeping over an orderly power-off; `None` for nothing.
+    fn learned(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Offers what [`Mapping::learned`] gave before, if nothing was written, moved or trimmed since. Comes before the first
+    /// [`Mapping::restore`].
+    fn relearn(&mut self, _learned: &[u8]) {}
+
     /// Offers the mappings of one translation page as recovery found them ([`table::UNMAPPED`] for none); `changed`
     /// when they are newer than on flash. Returns whether the mapping keeps them: else what changed is written to flash.
     fn restore(&mut self, _table: &Table, _vtpn: Vtpn, _entries: &[u32], _changed: bool) -> bool {
@@ -431,7 +440,11 @@ impl<M: Mapping> Scheme for PageLevel<M> {
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
         self.make_room(flash, Some(Stream::HOST))?;
-        self.checkpoint(flash)
+        let done = self.checkpoint(flash)?;
+        match self.mapping.learned() {
+            Some(learned) => checkpoint::write_models(flash, &mut self.journal, &learned, done),
+            None => Ok(done),
+        }
     }
 
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {

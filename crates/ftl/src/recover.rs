@@ -57,6 +57,8 @@ pub(crate) struct Recovery<'a, N> {
     /// Newest translation page found by the search: version, epoch, PPN, by id (VTPN).
     pub(crate) translation: Vec<Option<(u64, u32, Ppn)>>,
     metadata_pages: Vec<Ppn>,
+    /// The last models read: of which checkpoint, how many pages they have, and the bytes so far.
+    models: (u64, u32, Vec<u8>),
     version: u64,
     metadata_version: u64,
     pub(crate) at: Done,
@@ -78,6 +80,7 @@ pub(crate) fn gather<'a, N: Nand>(
         candidates: Vec::new(),
         translation: vec![None; translation_ids as usize],
         metadata_pages: Vec::new(),
+        models: (0, 0, Vec::new()),
         version: 0,
         metadata_version: 0,
         at: Done::READY,
@@ -102,6 +105,9 @@ pub fn recover<N: Nand, M: Mapping>(
 ) -> Result<Done, Fault> {
     let mut recovery = gather(flash, journal, table.exported_pages(), table.pages())?;
     recovery.begin("restore");
+    if let Some(models) = recovery.current_models() {
+        mapping.relearn(&models);
+    }
     let behind = recovery.restore(table, mapping)?;
     recovery.begin("update");
     recovery.update(table, behind)?;
@@ -215,6 +221,18 @@ impl<N: Nand> Recovery<'_, N> {
                 self.at = done;
                 match checkpoint::parse(self.flash.buffer()) {
                     Some(Page::Journal(records)) => trims.extend(records),
+                    Some(Page::Models { page, pages, version, bytes }) => {
+                        if page == 0 {
+                            self.models = (version, 0, Vec::new());
+                        }
+                        if self.models.0 == version && self.models.1 == page {
+                            self.models.1 += 1;
+                            self.models.2.extend(bytes);
+                        }
+                        if self.models.1 < pages && page + 1 == pages {
+                            self.models = (0, 0, Vec::new());
+                        }
+                    }
                     Some(part) => self.take_part(&mut parts, part),
                     None => {}
                 }
@@ -256,6 +274,18 @@ impl<N: Nand> Recovery<'_, N> {
     }
 
     /// The OOB of a page; `None` when it is erased or torn.
+    /// The models written with the newest checkpoint, if no data or translation page was programmed, and nothing trimmed,
+    /// after it: then the mapping is what it was.
+    fn current_models(&mut self) -> Option<Vec<u8>> {
+        let (version, _, bytes) = std::mem::take(&mut self.models);
+        let is_current = version == self.checkpoint.version
+            && !bytes.is_empty()
+            && self.candidates.is_empty()
+            && self.trims.is_empty()
+            && self.translation.iter().all(Option::is_none);
+        is_current.then_some(bytes)
+    }
+
     pub(crate) fn page(&mut self, ppn: Ppn) -> Result<Option<Oob>, Fault> {
         let (block, page) = self.flash.nand().geometry().block_of(ppn);
         if page >= self.flash.nand().written(block) {

@@ -30,7 +30,8 @@
 //! - **A host write** whose old page the model knows loads no translation page to invalidate it.
 //! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction followed, `train_ns`
 //!   for a full GTD entry, less in proportion for fewer points.
-//! - After power loss the models are trained again from the translation pages, which recovery reads anyway.
+//! - An orderly power-off writes the models beside the checkpoint of the directory. After power loss they are trained again
+//!   from the translation pages, which recovery reads anyway, with what it found newer; the time is charged.
 
 use super::tpftl::ClusteredTable;
 use crate::cmt::census::CachedPage;
@@ -101,6 +102,8 @@ pub struct LearnedTable<const IDEAL: bool> {
     predict_ns: u64,
     /// For a full GTD entry.
     train_ns: u64,
+    /// The models were found on flash.
+    is_relearned: bool,
     /// Points trained by recovery, whose time is not charged yet.
     uncharged: u64,
     points: Vec<Point>,
@@ -300,10 +303,19 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             exported_pages: table.exported_pages(),
             predict_ns: number(config, info, "predict_ns", 0.0, 1e9)? as u64,
             train_ns: number(config, info, "train_ns", 0.0, 1e9)? as u64,
+            is_relearned: false,
             uncharged: 0,
             points: Vec::with_capacity(ENTRY_LPNS as usize),
             sorted: Vec::with_capacity(geometry.superblock_pages().max(table.entries_per_page()) as usize),
         })
+    }
+
+    fn learned(&self) -> Option<Vec<u8>> {
+        Some(self.models.to_bytes())
+    }
+
+    fn relearn(&mut self, learned: &[u8]) {
+        self.is_relearned = self.models.restore(learned);
     }
 
     fn restore(&mut self, table: &Table, vtpn: Vtpn, entries: &[u32], _changed: bool) -> bool {
@@ -312,7 +324,9 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         for (lpn, _) in mapped() {
             self.groups.mapped(self.groups.of(lpn), true);
         }
-        self.uncharged += self.train(mapped());
+        if !self.is_relearned {
+            self.uncharged += self.train(mapped());
+        }
         false
     }
 
@@ -654,6 +668,31 @@ mod tests {
         let reads = counters.host_reads_by_flash_reads;
         assert_eq!(reads.iter().sum::<u64>(), u64::from(EXPORTED));
         assert!(reads[3] > 0, "misprediction, translation page, page: {reads:?}");
+    }
+
+    /// Takes the array away from the scheme and gives it to a new one. Returns the controller's time for that.
+    fn reopen(world: World) -> (World, u64) {
+        let mut flash = Flash::new(world.flash.into_nand());
+        let scheme = LearnedFtl::open(&mut flash, &Config::new(EXPORTED, 2048)).unwrap();
+        let ns = flash.counters.compute_ns;
+        (World { flash, device: Device::new(scheme, EXPORTED) }, ns)
+    }
+
+    #[test]
+    fn models_are_kept_over_an_orderly_power_off_and_trained_again_after_a_cut() {
+        let mut world = World::new(&[]);
+        fill(&mut world);
+        (0..EXPORTED).rev().step_by(5).for_each(|lpn| world.write(lpn, 1));
+        let trained = |world: &World| world.device.scheme().mapping_structure().models.trained();
+        let before = trained(&world);
+        world.device.scheme_mut().power_off(&mut world.flash).unwrap();
+        let (mut world, ns) = reopen(world);
+        assert_eq!((trained(&world), ns), (before, 0));
+        world.device.scheme().check(&world.flash).unwrap();
+        world.write(0, 64);
+        let (mut world, ns) = reopen(world);
+        assert!(ns > 0 && trained(&world) >= before / 2, "{} of {before} in {ns} ns", trained(&world));
+        assert!(world.model_hits() > 0);
     }
 
     /// A canary: the bit of an overwritten page is left set.
