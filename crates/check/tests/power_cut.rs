@@ -1,4 +1,5 @@
-//! The power of every registered scheme is cut twenty thousand times and more, without and with failing flash.
+//! The power of every registered scheme is cut twenty thousand times and more (of those that merge, in each kind of
+//! merge), without and with failing flash.
 
 use check::{sweep, SweepOptions};
 use ftl::schemes;
@@ -12,6 +13,11 @@ fn cut(faults: bool) {
                     Ok(report) => {
                         println!("{}: {} cuts/s, {report:?}", info.name, report.cuts_a_second());
                         assert_eq!(report.collections_group > 0, info.name.starts_with("learnedftl"));
+                        // What each scheme can do: these two have no sequential log blocks.
+                        let kinds = if ["block", "waftl"].contains(&info.name) { 2.. } else { 0.. };
+                        let merged = report.merges.get(kinds).unwrap_or_default();
+                        let merges = schemes::LOG_BLOCK.contains(&info.name);
+                        assert!(!merges || !merged.contains(&0), "{}: merges {merged:?}", info.name);
                     }
                     Err(failure) => panic!("{failure}"),
                 }

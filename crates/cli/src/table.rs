@@ -29,7 +29,7 @@ pub fn compare_table(runs: &[Run]) -> String {
     let mut out = header(runs);
     for group in groups(runs) {
         out += &format!("\n== {} ==\n", printable(&group.name));
-        for grid in [speed(&group, &labels), flash(&group, &labels)] {
+        for grid in [speed(&group, &labels), flash(&group, &labels), merges(&group, &labels)] {
             if !grid.is_empty() {
                 out += &grid.text();
             }
@@ -179,6 +179,49 @@ pub fn flash(group: &Group, labels: &[String]) -> Grid {
     grid.compact().spare(["memory", "unmapped", "4+", "other"])
 }
 
+/// What the merges of log-block schemes did: a row for each run that merged anything.
+pub fn merges(group: &Group, labels: &[String]) -> Grid {
+    let columns = [
+        "scheme",
+        "elapsed",
+        "programs",
+        "erases",
+        "switch",
+        "partial",
+        "full",
+        "moved in log",
+        "of use",
+        "blocks moved",
+        "reused early",
+        "sequential blocks",
+    ];
+    let mut grid = Grid::new("Merges", columns);
+    if group.members.iter().all(|(_, _, phase)| phase.merges.total() == 0) {
+        return grid;
+    }
+    for &(index, _, phase) in &group.members {
+        let of = &phase.merges;
+        let total = phase.flash_total();
+        let rare = |count: u64| if count > 0 { whole(count) } else { NOTHING.to_owned() };
+        let used = (of.second_chances > 0).then(|| of.second_chances_used as f64 / of.second_chances as f64);
+        grid.row([
+            labels[index].clone(),
+            if phase.elapsed_ns > 0 { time(phase.elapsed_ns as f64) } else { NOTHING.to_owned() },
+            whole(total.programs),
+            whole(total.erases),
+            rare(of.switch),
+            rare(of.partial),
+            rare(of.full),
+            rare(of.second_chances),
+            maybe(used, percent),
+            rare(of.aggregated_moves),
+            rare(of.early_reuses),
+            rare(of.sequential_blocks),
+        ]);
+    }
+    grid.compact().spare(["programs", "blocks moved", "reused early", "sequential blocks"])
+}
+
 /// Scheme, parameters and memory of one run.
 pub fn run_grids(run: &Run) -> Vec<Grid> {
     let mut scheme = Grid::new("Scheme", ["scheme", "value"]);
@@ -293,6 +336,21 @@ fn counters_grid(phase: &Phase) -> Grid {
     put("  foreground", whole(phase.gc.foreground));
     put("  background", whole(phase.gc.background));
     put("valid pages moved a collection", maybe(phase.gc.valid_per_collection(), digits));
+    let merges = &phase.merges;
+    for (name, number) in [
+        ("switch merges", merges.switch),
+        ("partial merges", merges.partial),
+        ("full merges", merges.full),
+        ("pages moved inside the log", merges.second_chances),
+        ("  rewritten before they came round", merges.second_chances_used),
+        ("log blocks moved to the rear", merges.aggregated_moves),
+        ("log blocks reused early", merges.early_reuses),
+        ("log blocks opened for sequential writes", merges.sequential_blocks),
+    ] {
+        if number > 0 {
+            put(name, whole(number));
+        }
+    }
     let wear = &phase.wear;
     put(
         "erases a block, min / mean / max",

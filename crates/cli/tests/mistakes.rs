@@ -199,7 +199,8 @@ fn calls_that_make_no_sense() {
     refused(
         &["compare", "--synth", "nothing"],
         "there is no generator called \"nothing\"; there are financial1, financial2, msr-ts, msr-src, websearch1, \
-         websearch2, websearch3, systor17",
+         websearch2, websearch3, systor17, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, \
+         msr-stg_0, msr-ts_0, msr-web_0",
     );
     refused(
         &["compare", JOBS, "--device", DEVICE, "--gc-foreground", "1"],

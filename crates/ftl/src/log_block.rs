@@ -28,7 +28,7 @@ pub(crate) mod random;
 mod recover;
 pub(crate) mod sequential;
 #[cfg(test)]
-pub(crate) mod testing;
+mod tests;
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
@@ -126,6 +126,9 @@ pub trait Policy: Sized + Clone + Send + 'static {
         page: HostPage,
         at: Done,
     ) -> Result<Done, Fault>;
+
+    /// Empties one log block and erases it. Asked for when there are more than there may be: a power cut can leave that.
+    fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault>;
 
     /// Calls `each` for every log block.
     fn log_blocks(&self, each: &mut dyn FnMut(u32));
@@ -352,6 +355,11 @@ impl Core {
         self.pool.erase(flash, block, cause, Done::READY)
     }
 
+    /// Whether `block` is a log block in which nothing is valid.
+    pub(crate) fn is_dead_log(&self, block: u32) -> bool {
+        self.is_log(block) && self.pool.valid(block) == 0
+    }
+
     fn is_log(&self, block: u32) -> bool {
         self.roles[block as usize] == Role::Log
     }
@@ -378,12 +386,6 @@ impl<P: Policy> LogBlock<P> {
         }
         self.left = rest - 1;
         HostPage { lpn, rest, base: self.base, size: self.size }
-    }
-
-    /// The policy, for tests.
-    #[cfg(test)]
-    pub(crate) fn parts(&mut self) -> (&mut Core, &mut P) {
-        (&mut self.core, &mut self.policy)
     }
 }
 
@@ -428,10 +430,13 @@ impl<P: Policy> Scheme for LogBlock<P> {
     fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
         flash.counters.lookups += 1;
         flash.counters.cmt_hits += 1;
-        if self.core.log_limit() < P::LEAST_LOG.min(self.core.layout.log_blocks) {
+        let page = self.page(lpn, rest);
+        while page.is_first() && self.core.log_count() > self.core.log_limit() {
+            self.policy.shrink(&mut self.core, flash)?;
+        }
+        if self.core.log_limit() < P::LEAST_LOG || self.core.pool.free_blocks() < 2 {
             return Err(Fault::Medium);
         }
-        let page = self.page(lpn, rest);
         self.policy.write(&mut self.core, flash, page, at)
     }
 

@@ -7,8 +7,8 @@ use nand::{Nand, OpCounts, Pbn, WearSpread};
 use crate::meter::{Meter, Tally};
 use crate::results::{
     by_cause, ByCause, CacheSample, DeviceInfo, DieBusy, DieUse, EnergyUse, Faults, GcCounts, GcReserve,
-    HostReads, Kind, LatencySummary, MappingCounts, MemoryPart, MemoryUse, PerKind, Phase, Requests, Sample,
-    TimingInfo, Wear,
+    HostReads, Kind, LatencySummary, MappingCounts, MemoryPart, MemoryUse, MergeCounts, PerKind, Phase,
+    Requests, Sample, TimingInfo, Wear,
 };
 use crate::spec::{full_table_bytes, Experiment, TimingModel};
 
@@ -52,6 +52,7 @@ pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
         host_reads: host_reads(c),
         mapping: mapping(c),
         gc: collections(c),
+        merges: merges(c),
         wear: Wear {
             min: u64::from(wear.min),
             max: u64::from(wear.max),
@@ -118,6 +119,20 @@ fn mapping(c: &Counters) -> MappingCounts {
         prefetched: c.prefetched,
         gc_hits: c.gc_hits,
         gc_misses: c.gc_misses,
+    }
+}
+
+fn merges(c: &Counters) -> MergeCounts {
+    let [switch, partial, full] = c.merges;
+    MergeCounts {
+        switch,
+        partial,
+        full,
+        second_chances: c.second_chances,
+        second_chances_used: c.second_chances_used,
+        aggregated_moves: c.aggregated_moves,
+        early_reuses: c.early_reuses,
+        sequential_blocks: c.sequential_blocks,
     }
 }
 

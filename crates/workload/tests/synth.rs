@@ -55,7 +55,7 @@ fn the_same_seed_gives_the_same_requests() {
 #[test]
 fn an_unknown_name_gets_a_sentence() {
     let text = Synth::open("nope", 1, 1).map(|_| ()).map_err(|e| e.to_string());
-    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17".into()));
+    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0".into()));
 }
 
 #[test]

@@ -326,4 +326,7 @@ fn tally(report: &mut SweepReport, counters: &Counters) {
     report.collections_data += counters.collections_data;
     report.collections_translation += counters.collections_translation;
     report.collections_group += counters.collections_group;
+    for (all, merges) in report.merges.iter_mut().zip(counters.merges) {
+        *all += merges;
+    }
 }

@@ -80,7 +80,8 @@ fn one_process_each(
     mut tell: impl FnMut(&str),
 ) -> Result<BenchReport, Stop> {
     let program = std::env::current_exe().map_err(Stop::user)?;
-    let all = ftl::schemes::ALL.iter().map(|info| info.name.to_owned()).collect();
+    let usual = ftl::schemes::ALL.iter().map(|info| info.name.to_owned());
+    let all = usual.filter(|name| !ftl::schemes::LOG_BLOCK.contains(&name.as_str())).collect();
     let schemes: Vec<String> = if options.schemes.is_empty() { all } else { options.schemes.clone() };
     let mut report = BenchReport::default();
     for scheme in schemes {

@@ -127,6 +127,40 @@ impl Core {
         Ok(())
     }
 
+    /// Merges a log block that holds pages of one logical block alone, in any order, with its data block.
+    pub(crate) fn merge_pair<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        logical: u32,
+        block: u32,
+    ) -> Result<Merge, Fault> {
+        flash.counters.collections_data += 1;
+        flash.counters.foreground_collections += 1;
+        let next = self.pool.next(block);
+        let first = logical * self.layout.block_pages;
+        let in_order = |position| self.log_lpn(flash, block, position) == Some(Lpn(first + position));
+        if (0..next).all(in_order) {
+            let end = self.last_mapped(flash, logical, next).map_or(next, |last| last + 1);
+            if self.copy_up_to(flash, logical, block, end)? {
+                let kind = if end > next { Merge::Partial } else { Merge::Switch };
+                flash.counters.merges[kind as usize] += 1;
+                self.switch(flash, logical, block)?;
+                return Ok(kind);
+            }
+        }
+        self.full_merge(flash, logical)?;
+        self.release(flash, block, Cause::Merge)?;
+        Ok(Merge::Full)
+    }
+
+    /// The logical block that all valid pages of a log block belong to; `None` when there are several, or no page.
+    pub(crate) fn logical_of_log<N: Nand>(&self, flash: &Flash<N>, block: u32) -> Option<u32> {
+        let lpns = (0..self.layout.block_pages).filter_map(|at| self.log_lpn(flash, block, at));
+        let mut logicals = lpns.map(|lpn| self.place(lpn).0);
+        let first = logicals.next()?;
+        logicals.all(|logical| logical == first).then_some(first)
+    }
+
     /// Moves a valid page of a log block to the log block `to`. `false` when that one is full.
     pub(crate) fn move_in_log<N: Nand>(
         &mut self,

@@ -108,6 +108,20 @@ impl RandomArea {
         Ok(valid)
     }
 
+    /// Merges the oldest block, or the oldest sequential one when there is no other.
+    pub(crate) fn merge_oldest<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        sequential: &mut SequentialArea,
+    ) -> Result<(), Fault> {
+        match (self.blocks.pop_front(), sequential.oldest()) {
+            (Some(victim), _) => self.merge(core, flash, sequential, victim).map(|_| ()),
+            (None, Some(victim)) => sequential.complete(core, flash, victim).map(|_| ()),
+            (None, None) => Err(Fault::Medium),
+        }
+    }
+
     /// Erases a log block in which nothing is valid.
     pub(crate) fn free<N: Nand>(
         &mut self,

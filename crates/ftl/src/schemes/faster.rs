@@ -67,6 +67,10 @@ impl Policy for Faster {
         }
     }
 
+    fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+        self.random.merge_oldest(core, flash, &mut self.sequential)
+    }
+
     fn log_blocks(&self, each: &mut dyn FnMut(u32)) {
         self.sequential.iter().chain(self.random.blocks.iter().copied()).for_each(each);
     }

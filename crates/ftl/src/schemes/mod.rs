@@ -1,17 +1,24 @@
 //! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to `schemes!`.
 
 pub mod adapt;
+pub mod bast;
+pub mod block;
 pub mod cdftl;
 pub mod dftl;
 pub mod fast;
 pub mod faster;
+pub mod last;
 pub mod leaftl;
 pub mod learnedftl;
 pub mod page;
 pub mod sftl;
 pub mod tpftl;
+pub mod waftl;
 
 use crate::{Info, Scheme};
+
+/// The log-block schemes among [`ALL`].
+pub const LOG_BLOCK: &[&str] = &["block", "bast", "fast", "last", "faster", "waftl", "adapt"];
 
 /// Something done with a scheme whose name is only known at run time: one monomorphised body for each scheme.
 pub trait Visitor {
@@ -45,7 +52,11 @@ schemes![
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,
     leaftl::Leaftl,
+    block::BlockFtl,
+    bast::BastFtl,
     fast::FastFtl,
+    last::LastFtl,
     faster::FasterFtl,
+    waftl::WaftlFtl,
     adapt::AdaptFtl,
 ];

@@ -281,6 +281,14 @@ fn flash(row: &mut Row, phase: &Phase) {
     row.put("collections_background", phase.gc.background);
     row.put("valid_moved_data", phase.gc.valid_moved_data);
     row.put("valid_moved_translation", phase.gc.valid_moved_translation);
+    row.put("merges_switch", phase.merges.switch);
+    row.put("merges_partial", phase.merges.partial);
+    row.put("merges_full", phase.merges.full);
+    row.put("second_chances", phase.merges.second_chances);
+    row.put("second_chances_used", phase.merges.second_chances_used);
+    row.put("aggregated_moves", phase.merges.aggregated_moves);
+    row.put("early_reuses", phase.merges.early_reuses);
+    row.put("sequential_blocks", phase.merges.sequential_blocks);
 }
 
 fn device_state(row: &mut Row, run: &Run, phase: &Phase) {

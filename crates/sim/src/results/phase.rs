@@ -93,6 +93,9 @@ pub struct Phase {
     pub mapping: MappingCounts,
     /// What garbage collection did.
     pub gc: GcCounts,
+    /// What the merges of a log-block scheme did; all zero for other schemes.
+    #[serde(default)]
+    pub merges: MergeCounts,
     /// Wear at the end of the phase.
     pub wear: Wear,
     /// Energy spent in the phase.
@@ -232,6 +235,34 @@ impl GcCounts {
     /// All victims collected, count.
     pub fn collections(&self) -> u64 {
         self.collections_data + self.collections_translation
+    }
+}
+
+/// What the merges of a log-block scheme did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeCounts {
+    /// Log blocks that became data blocks as they were, count.
+    pub switch: u64,
+    /// Log blocks that became data blocks after the rest was copied behind them, count.
+    pub partial: u64,
+    /// Logical blocks whose newest pages were gathered into another block, count.
+    pub full: u64,
+    /// Valid log pages moved on inside the log instead of being merged, count.
+    pub second_chances: u64,
+    /// Of these, rewritten or trimmed before they came round again, count.
+    pub second_chances_used: u64,
+    /// Whole log blocks moved to the rear of the log, count.
+    pub aggregated_moves: u64,
+    /// Log blocks reused before their turn because nothing in them was valid, count.
+    pub early_reuses: u64,
+    /// Log blocks opened for sequential writes, count.
+    pub sequential_blocks: u64,
+}
+
+impl MergeCounts {
+    /// All merges, count.
+    pub fn total(&self) -> u64 {
+        self.switch + self.partial + self.full
     }
 }
 

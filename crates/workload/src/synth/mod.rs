@@ -15,8 +15,12 @@
 //! Arrivals are exponential with a mean gap ([`Synth::mean_gap_ns`], our choice) at which an open-loop replay
 //! does not saturate the small devices of the papers: 8.2 ms and 11.1 ms for Financial1 and Financial2, 20 ms for the
 //! MSR servers, 2.57 ms for WebSearch (that of its first 50,000 rows) and 1 ms for Systor '17.
+//!
+//! The ten workloads of the ADAPT paper (`spc1`, `tpcc-20`, `msr-hm_0` to `msr-web_0`) are cut in its pages of 2 KiB, and
+//! in them large requests are sequential more often than small ones: see `servers.rs`.
 
 mod models;
+mod servers;
 
 pub use models::Synth;
 use models::{Model, Side, Statistic, CATALOGUE};
@@ -25,7 +29,6 @@ use crate::profile::Profile;
 use crate::random::{derive_seed, zipf, Bucket, Permutation, Random, Weighted};
 use crate::{InputError, Kind, Request};
 
-const PAGE: u64 = 4096;
 const RECENT: usize = 1024;
 const STREAMS: usize = 8;
 /// How often a stream goes round in its zone, on average, before it moves to another.
@@ -103,12 +106,22 @@ pub fn calibration(name: &str) -> Result<Vec<Calibration>, InputError> {
         Statistic::SequentialReads => ("sequential reads", profile.reads.sequential),
         Statistic::SequentialWrites => ("sequential writes", profile.writes.sequential),
         Statistic::SpanMib => ("address space, MiB", profile.span_bytes as f64 / f64::from(1 << 20)),
+        Statistic::SmallWrites => ("writes of at most 4 KiB", writes_between(synth, 0, 4096)),
+        Statistic::MediumWrites => ("writes of less than 16 KiB", writes_between(synth, 4097, 16_383)),
+        Statistic::LargeWrites => ("writes of 16 KiB and more", writes_between(synth, 16_384, u64::MAX)),
     };
     let row = |&(statistic, published): &(Statistic, f64)| {
         let (statistic, ours) = measure(statistic);
         Calibration { statistic, published, ours }
     };
     Ok(synth.published.iter().map(row).collect())
+}
+
+/// The share of the writes whose size lies between two bounds.
+fn writes_between(synth: &'static Synth, least: u64, most: u64) -> f64 {
+    let writes = || synth.stream(200_000, 1).filter(|r| r.kind == Kind::Write);
+    let between = writes().filter(|r| (least..=most).contains(&r.bytes)).count();
+    between as f64 / writes().count().max(1) as f64
 }
 
 /// The requests of a generator.
@@ -173,32 +186,40 @@ impl Stream {
     /// A popular address, on a page boundary.
     fn popular(&mut self) -> u64 {
         let extent = self.scatter.apply(self.popularity.draw(&mut self.random));
-        extent * self.model.extent_bytes + self.random.below(self.model.extent_bytes / PAGE) * PAGE
+        let page = self.model.page_bytes;
+        extent * self.model.extent_bytes + self.random.below(self.model.extent_bytes / page) * page
     }
 
     /// Small requests start anywhere in their page, on a sector.
     fn within_page(&mut self, page: u64, bytes: u64) -> u64 {
-        if bytes >= PAGE {
+        if bytes >= self.model.page_bytes {
             return page;
         }
-        page + self.random.below((PAGE - bytes) / 512 + 1) * 512
+        page + self.random.below((self.model.page_bytes - bytes) / 512 + 1) * 512
+    }
+
+    /// The next address of a stream that is not the one of the last request, which would count as sequential.
+    fn stream(&mut self, kind: usize, last_end: u64, bytes: u64) -> u64 {
+        let current = self.sides[kind].current;
+        let mut other = self.random.below(STREAMS as u64) as usize;
+        if other == current || self.sides[kind].streams[other] == last_end {
+            other = (other + 1) % STREAMS;
+        }
+        self.sides[kind].current = other;
+        self.go_on(kind, other, bytes)
     }
 
     fn address(&mut self, kind: usize, bytes: u64) -> u64 {
-        let (side, last_end, current) =
-            (self.sides[kind].side, self.sides[kind].last_end, self.sides[kind].current);
+        let (side, last_end) = (self.sides[kind].side, self.sides[kind].last_end);
+        if bytes >= side.large.0 && self.random.below(10_000) < side.large.1 {
+            return self.stream(kind, last_end, bytes);
+        }
         let draw = self.random.below(10_000);
         if draw < side.sequential && last_end != u64::MAX {
             return last_end;
         }
         if draw >= side.sequential && draw < side.sequential + side.streams {
-            // Not the stream of the last request, which would count as sequential.
-            let mut other = self.random.below(STREAMS as u64) as usize;
-            if other == current || self.sides[kind].streams[other] == last_end {
-                other = (other + 1) % STREAMS;
-            }
-            self.sides[kind].current = other;
-            return self.go_on(kind, other, bytes);
+            return self.stream(kind, last_end, bytes);
         }
         self.sides[kind].current = STREAMS;
         let page = if draw < side.sequential + side.streams + side.recent && !self.recent.is_empty() {
@@ -246,7 +267,8 @@ impl Iterator for Stream {
         if let Some(position) = state.streams.get_mut(state.current) {
             *position = offset + bytes;
         }
-        self.remember(offset / PAGE * PAGE);
+        let page = self.model.page_bytes;
+        self.remember(offset / page * page);
         let arrival_ns = self.now_ns;
         // 1 to 2^53 over 2^53, so that the logarithm is finite.
         let uniform = ((self.random.u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;

@@ -1,5 +1,7 @@
 //! The generators' parameters, and what each is calibrated to.
 
+use super::servers;
+
 /// A published statistic that a generator is calibrated to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statistic {
@@ -8,6 +10,10 @@ pub(super) enum Statistic {
     SequentialReads,
     SequentialWrites,
     SpanMib,
+    /// Write requests of at most 4 KiB, of more but less than 16 KiB, of 16 KiB and more.
+    SmallWrites,
+    MediumWrites,
+    LargeWrites,
 }
 
 /// Addresses and sizes of reads or of writes.
@@ -21,7 +27,12 @@ pub(super) struct Side {
     pub(super) streams: u64,
     /// Requests to an address of the recent past, of 10,000.
     pub(super) recent: u64,
+    /// Of the requests of at least so many bytes, so many of 10,000 go on with a sequential stream.
+    pub(super) large: (u64, u64),
 }
+
+/// Sizes and addresses do not depend on each other.
+pub(super) const NONE_LARGE: (u64, u64) = (u64::MAX, 0);
 
 #[derive(Debug)]
 pub(super) struct Model {
@@ -38,6 +49,8 @@ pub(super) struct Model {
     pub(super) zone_bytes: u64,
     /// Mean inter-arrival time, exponentially distributed.
     pub(super) gap_ns: u64,
+    /// Requests begin on a multiple of this, bytes, unless they are smaller or go on where another ended.
+    pub(super) page_bytes: u64,
 }
 
 /// A generator.
@@ -64,16 +77,17 @@ const fn websearch(sizes: &'static [(u64, u64)], writes: u64, gap_ns: u64) -> Mo
     Model {
         span_bytes: 17_073 * MIB,
         writes,
-        read: Side { sizes, sequential: 600, streams: 1_800, recent: 0 },
-        write: Side { sizes: &[(8192, 1)], sequential: 0, streams: 0, recent: 8_000 },
+        read: Side { sizes, sequential: 600, streams: 1_800, recent: 0, large: NONE_LARGE },
+        write: Side { sizes: &[(8192, 1)], sequential: 0, streams: 0, recent: 8_000, large: NONE_LARGE },
         theta: 0.6,
         extent_bytes: 64 << 10,
         zone_bytes: 64 * MIB,
         gap_ns,
+        page_bytes: 4096,
     }
 }
 
-pub(super) static CATALOGUE: [Synth; 8] = [
+pub(super) static CATALOGUE: [Synth; 18] = [
     Synth {
         name: "financial1",
         what: "OLTP at a financial institution, write-intensive, random, strong temporal locality (synthetic)",
@@ -87,6 +101,7 @@ pub(super) static CATALOGUE: [Synth; 8] = [
                 sequential: 150,
                 streams: 2_500,
                 recent: 2_000,
+                large: NONE_LARGE,
             },
             write: Side {
                 sizes: &[
@@ -96,11 +111,13 @@ pub(super) static CATALOGUE: [Synth; 8] = [
                 sequential: 180,
                 streams: 1_000,
                 recent: 2_500,
+                large: NONE_LARGE,
             },
             theta: 1.0,
             extent_bytes: 4096,
             zone_bytes: 4 * MIB,
             gap_ns: 8_200_000,
+            page_bytes: 4096,
         },
     },
     Synth {
@@ -116,17 +133,20 @@ pub(super) static CATALOGUE: [Synth; 8] = [
                 sequential: 80,
                 streams: 1_500,
                 recent: 2_500,
+                large: NONE_LARGE,
             },
             write: Side {
                 sizes: &[(512, 2747), (1024, 1374), (2048, 2747), (3072, 1374), (4096, 1374), (16384, 384)],
                 sequential: 50,
                 streams: 500,
                 recent: 2_500,
+                large: NONE_LARGE,
             },
             theta: 1.0,
             extent_bytes: 4096,
             zone_bytes: 4 * MIB,
             gap_ns: 11_100_000,
+            page_bytes: 4096,
         },
     },
     Synth {
@@ -142,6 +162,7 @@ pub(super) static CATALOGUE: [Synth; 8] = [
                 sequential: 4_720,
                 streams: 2_500,
                 recent: 1_000,
+                large: NONE_LARGE,
             },
             write: Side {
                 sizes: &[
@@ -150,11 +171,13 @@ pub(super) static CATALOGUE: [Synth; 8] = [
                 sequential: 600,
                 streams: 6_500,
                 recent: 1_500,
+                large: NONE_LARGE,
             },
             theta: 1.2,
             extent_bytes: 64 << 10,
             zone_bytes: 2 * MIB,
             gap_ns: 20_000_000,
+            page_bytes: 4096,
         },
     },
     Synth {
@@ -170,17 +193,20 @@ pub(super) static CATALOGUE: [Synth; 8] = [
                 sequential: 2_260,
                 streams: 3_500,
                 recent: 1_500,
+                large: NONE_LARGE,
             },
             write: Side {
                 sizes: &[(512, 833), (1024, 416), (4096, 6245), (8192, 1665), (16384, 520), (65536, 321)],
                 sequential: 710,
                 streams: 6_500,
                 recent: 1_500,
+                large: NONE_LARGE,
             },
             theta: 1.2,
             extent_bytes: 64 << 10,
             zone_bytes: 2 * MIB,
             gap_ns: 20_000_000,
+            page_bytes: 4096,
         },
     },
     Synth {
@@ -217,17 +243,30 @@ pub(super) static CATALOGUE: [Synth; 8] = [
                 sequential: 1_030,
                 streams: 2_000,
                 recent: 500,
+                large: NONE_LARGE,
             },
             write: Side {
                 sizes: &[(512, 527), (4096, 6324), (8192, 1476), (16384, 843), (32768, 422), (65536, 408)],
                 sequential: 2_890,
                 streams: 1_000,
                 recent: 1_000,
+                large: NONE_LARGE,
             },
             theta: 0.9,
             extent_bytes: 64 << 10,
             zone_bytes: 64 * MIB,
             gap_ns: 1_000_000,
+            page_bytes: 4096,
         },
     },
+    servers::SPC1,
+    servers::TPCC_20,
+    servers::HM_0,
+    servers::MDS_0,
+    servers::PRN_0,
+    servers::PRXY_0,
+    servers::RSRCH_0,
+    servers::STG_0,
+    servers::TS_0,
+    servers::WEB_0,
 ];

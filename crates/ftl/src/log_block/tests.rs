@@ -1,0 +1,293 @@
+//! Each kind of merge of figure 2 of the ADAPT paper, built on purpose: its exact flash operations, and a power cut at
+//! every moment of it.
+
+use super::{LogBlock, Policy};
+use crate::schemes::{adapt::AdaptFtl, bast::BastFtl, fast::FastFtl, faster::FasterFtl};
+use crate::{Cause, Config, Counters, Flash, Scheme};
+use nand::timing::NoClock;
+use nand::{CrashNand, Device, Done, Geometry, Lpn, Nand, SimNand, SimOptions};
+
+/// Blocks of four pages, as in the figure.
+const PAGES: u32 = 4;
+const EXPORTED: u32 = 24;
+
+fn array(units: u32) -> SimNand<NoClock> {
+    let geometry = Geometry {
+        channels: units,
+        luns_per_channel: 1,
+        planes_per_lun: 1,
+        blocks_per_plane: 40,
+        pages_per_block: PAGES / units,
+        page_bytes: 512,
+        oob_bytes: 16,
+    };
+    let options = SimOptions { keep_stale: true, ..SimOptions::default() };
+    SimNand::new(&Device::tiny(geometry, EXPORTED), NoClock::new(), options)
+}
+
+/// `log`: log blocks for the six logical blocks.
+fn config(log: u32) -> Config {
+    let mut config = Config::new(EXPORTED, 1 << 16);
+    config.parameters.insert("log".to_owned(), (100.0 * f64::from(log) / 6.0 - 1.0).to_string());
+    config
+}
+
+fn open<S: Scheme, N: Nand>(nand: N, config: &Config) -> (Flash<N>, S) {
+    let mut flash = Flash::new(nand);
+    let scheme = S::open(&mut flash, config).unwrap();
+    (flash, scheme)
+}
+
+fn write<S: Scheme, N: Nand>(flash: &mut Flash<N>, scheme: &mut S, first: u32, pages: u32, at: Done) -> Done {
+    let mut done = at;
+    for page in 0..pages {
+        let written = scheme.write(flash, Lpn(first + page), pages - page, at).unwrap();
+        done = flash.join(done, written);
+    }
+    done
+}
+
+/// A device with every page written once, in order and so in place.
+fn filled<S: Scheme>(units: u32, config: &Config) -> (Flash<SimNand<NoClock>>, S) {
+    let (mut flash, mut scheme) = open::<S, _>(array(units), config);
+    write(&mut flash, &mut scheme, 0, EXPORTED, Done::READY);
+    let counters = std::mem::take(&mut flash.counters);
+    assert_eq!((counters.all_programs(), counters.all_reads()), (24, counters.reads_by(Cause::Recovery)));
+    (flash, scheme)
+}
+
+/// Reads, programs and erases of merges, programs of the host.
+fn operations(counters: &Counters) -> (u64, u64, u64, u64) {
+    let merge = Cause::Merge;
+    let erases = counters.erases[merge as usize];
+    assert_eq!(counters.all_erases(), erases);
+    assert_eq!(counters.all_reads(), counters.reads_by(merge));
+    (counters.reads_by(merge), counters.programs_by(merge), erases, counters.programs_by(Cause::Host))
+}
+
+#[test]
+fn figure_2a_a_switch_merge_copies_nothing_and_erases_one_block() {
+    let config = config(3);
+    let (mut flash, mut scheme) = filled::<FastFtl>(1, &config);
+    write(&mut flash, &mut scheme, 4, 4, Done::READY);
+    assert_eq!(flash.counters.merges, [1, 0, 0]);
+    assert_eq!(operations(&flash.counters), (0, 0, 1, 4));
+    scheme.check(&flash).unwrap();
+}
+
+#[test]
+fn figure_2b_a_partial_merge_copies_the_rest() {
+    let config = config(3);
+    let (mut flash, mut scheme) = filled::<FastFtl>(1, &config);
+    write(&mut flash, &mut scheme, 4, 2, Done::READY);
+    assert_eq!(operations(&flash.counters), (0, 0, 0, 2));
+    // The sequential log block is wanted for another logical block.
+    write(&mut flash, &mut scheme, 8, 1, Done::READY);
+    assert_eq!(flash.counters.merges, [0, 1, 0]);
+    assert_eq!(operations(&flash.counters), (2, 2, 1, 3));
+    scheme.check(&flash).unwrap();
+}
+
+/// Fills the two random log blocks of FAST: the first with 2, 5, 6, 9, the second with 5 (again) and 13 three times.
+fn fill_random<S: Scheme, N: Nand>(flash: &mut Flash<N>, scheme: &mut S) {
+    for lpn in [2, 5, 6, 9, 5, 13, 13, 13] {
+        write(flash, scheme, lpn, 1, Done::READY);
+    }
+}
+
+#[test]
+fn figure_2c_a_full_merge_gathers_each_logical_block_of_the_victim() {
+    let config = config(3);
+    let (mut flash, mut scheme) = filled::<FastFtl>(1, &config);
+    fill_random(&mut flash, &mut scheme);
+    assert_eq!(operations(&flash.counters), (0, 0, 0, 8));
+    write(&mut flash, &mut scheme, 14, 1, Done::READY);
+    // 2, 6 and 9 are valid in the victim: three logical blocks of four pages each, three old data blocks, the victim.
+    assert_eq!(flash.counters.merges, [0, 0, 3]);
+    assert_eq!(operations(&flash.counters), (12, 12, 4, 9));
+    assert_eq!(flash.counters.collections_data, 1);
+    scheme.check(&flash).unwrap();
+}
+
+#[test]
+fn fast_merges_with_the_new_page_when_the_host_leaves_pages_out_or_goes_back() {
+    let config = config(3);
+    let (mut flash, mut scheme) = filled::<FastFtl>(1, &config);
+    write(&mut flash, &mut scheme, 4, 1, Done::READY);
+    write(&mut flash, &mut scheme, 6, 1, Done::READY);
+    // 5 is copied in front of the new page, 7 behind it.
+    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([0, 1, 0], (2, 2, 1, 2)));
+    write(&mut flash, &mut scheme, 4, 3, Done::READY);
+    write(&mut flash, &mut scheme, 5, 1, Done::READY);
+    // The log block's 4, the new 5, the log block's 6, the data block's 7; both old blocks are erased.
+    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([0, 1, 1], (5, 5, 3, 6)));
+    scheme.check(&flash).unwrap();
+}
+
+#[test]
+fn faster_gives_a_page_one_second_chance() {
+    let config = config(3);
+    let (mut flash, mut scheme) = filled::<FasterFtl>(1, &config);
+    fill_random(&mut flash, &mut scheme);
+    write(&mut flash, &mut scheme, 14, 1, Done::READY);
+    // 2, 6, 9 move to the fresh block, where 14 takes the last page.
+    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([0, 0, 0], (3, 3, 1, 9)));
+    assert_eq!(flash.counters.second_chances, 3);
+    write(&mut flash, &mut scheme, 9, 1, Done::READY);
+    assert_eq!(flash.counters.second_chances_used, 1);
+    // That was the end of the block again: 5 and 13 moved. The one with 2 and 6, moved before, is merged when it is next.
+    assert_eq!((flash.counters.second_chances, flash.counters.merges), (5, [0, 0, 0]));
+    for lpn in [10, 11, 14, 15, 17] {
+        write(&mut flash, &mut scheme, lpn, 1, Done::READY);
+    }
+    assert!(flash.counters.merges[2] >= 2, "{:?}", flash.counters);
+    scheme.check(&flash).unwrap();
+}
+
+#[test]
+fn adapt_moves_a_full_block_and_reuses_an_empty_one() {
+    let mut config = config(4);
+    config.parameters.insert("techniques".to_owned(), "ae".to_owned());
+    config.parameters.insert("threshold".to_owned(), "32".to_owned());
+    let (mut flash, mut scheme) = filled::<AdaptFtl>(1, &config);
+    for lpn in [1, 2, 3, 5, 6, 7, 9, 10] {
+        write(&mut flash, &mut scheme, lpn, 1, Done::READY);
+    }
+    for lpn in [6, 7, 9, 10] {
+        write(&mut flash, &mut scheme, lpn, 1, Done::READY);
+    }
+    // The second block (6, 7, 9, 10) has no valid page left and was erased before its turn.
+    assert_eq!((flash.counters.early_reuses, operations(&flash.counters)), (1, (0, 0, 1, 12)));
+    for lpn in [13, 14, 10, 17, 18] {
+        write(&mut flash, &mut scheme, lpn, 1, Done::READY);
+    }
+    // Three blocks: the head full and valid, the next one without its 10: the head moves, the next one is merged.
+    assert_eq!(flash.counters.aggregated_moves, 1);
+    assert_eq!(flash.counters.merges, [0, 0, 2]);
+    scheme.check(&flash).unwrap();
+}
+
+/// A write of the host: page, version, when it was issued and acknowledged.
+type Written = (u32, u64, u64, u64);
+
+/// Cuts the power at every moment while `requests` (first page, pages) are written to a filled device, recovers, and
+/// compares. Returns the merges that were made.
+fn cut_everywhere<P: Policy>(config: &Config, units: u32, seed: u64, requests: &[(u32, u32)]) -> [u64; 3] {
+    let (flash, _) = filled::<LogBlock<P>>(units, config);
+    let first: Vec<u64> = (1..=u64::from(EXPORTED)).collect();
+    let (mut flash, mut scheme) = open::<LogBlock<P>, _>(CrashNand::new(flash.into_nand(), seed), config);
+    flash.nand_mut().drain();
+    let mut history: Vec<Written> = Vec::new();
+    for &(lpn, pages) in requests {
+        let issued = flash.nand().now();
+        let at = flash.nand().arrival();
+        let mut made = Vec::new();
+        let mut done = at;
+        for page in 0..pages {
+            let written = scheme.write(&mut flash, Lpn(lpn + page), pages - page, at).unwrap();
+            done = flash.join(done, written);
+            made.push((lpn + page, flash.version()));
+        }
+        let acknowledged = flash.nand().time(done);
+        history.extend(made.into_iter().map(|(lpn, version)| (lpn, version, issued, acknowledged)));
+        flash.nand_mut().advance(done);
+    }
+    scheme.check(&flash).unwrap();
+    let merges = flash.counters.merges;
+    let nand = flash.into_nand();
+    let log = nand.log();
+    let mut cutter = log.cutter();
+    let mut image = array(units);
+    for point in 0..log.points() {
+        let time = log.time_of(point);
+        cutter.cut(time, point ^ seed, &mut image);
+        let (mut flash, mut scheme) = open::<LogBlock<P>, _>(image, config);
+        scheme.check(&flash).unwrap();
+        for lpn in 0..EXPORTED {
+            let (oob, _) = scheme.read(&mut flash, Lpn(lpn), 1, Done::READY).unwrap();
+            let found = oob.unwrap().version;
+            let of = || history.iter().filter(|written| written.0 == lpn);
+            let durable = of().filter(|w| w.3 <= time).map(|w| w.1).max().unwrap_or(first[lpn as usize]);
+            let known = found == first[lpn as usize] || of().any(|w| w.1 == found && w.2 < time);
+            assert!(known && found >= durable, "cut {point}: LPN {lpn} holds {found}, {durable} was durable");
+        }
+        image = flash.into_nand();
+    }
+    merges
+}
+
+/// Requests that end in each kind of merge for a scheme with one sequential log block.
+const SWITCH: &[(u32, u32)] = &[(4, 4), (8, 2), (10, 2)];
+const PARTIAL: &[(u32, u32)] = &[(4, 2), (8, 1), (12, 3), (4, 1)];
+const FULL: &[(u32, u32)] =
+    &[(2, 1), (5, 2), (9, 1), (5, 1), (13, 1), (13, 1), (13, 1), (14, 1), (1, 3), (17, 2), (21, 3)];
+
+#[test]
+fn a_cut_inside_any_merge_loses_nothing() {
+    let config = config(4);
+    for units in [1, 2] {
+        for seed in 1..=4 {
+            for (requests, kind) in [(SWITCH, 0), (PARTIAL, 1), (FULL, 2)] {
+                let merges = cut_everywhere::<crate::schemes::fast::Fast>(&config, units, seed, requests);
+                let again = |more: &[(u32, u32)]| [requests, requests, more, requests].concat();
+                let faster =
+                    cut_everywhere::<crate::schemes::faster::Faster>(&config, units, seed, &again(FULL));
+                let adapt =
+                    cut_everywhere::<crate::schemes::adapt::Adapt>(&config, units, seed, &again(PARTIAL));
+                let bast = cut_everywhere::<crate::schemes::bast::Bast>(&config, units, seed, &again(FULL));
+                if kind < 2 {
+                    assert!(merges[kind] > 0, "{requests:?}: {merges:?}");
+                }
+                assert!(faster[2] > 0 && adapt.iter().sum::<u64>() > 0 && bast[2] > 0);
+            }
+            let full = [FULL, FULL].concat();
+            assert!(cut_everywhere::<crate::schemes::fast::Fast>(&config, units, seed, &full)[2] > 0);
+        }
+    }
+}
+
+#[test]
+fn bast_switches_merges_partially_and_in_full() {
+    let config = config(1);
+    let (mut flash, mut scheme) = filled::<BastFtl>(1, &config);
+    write(&mut flash, &mut scheme, 4, 4, Done::READY);
+    write(&mut flash, &mut scheme, 8, 2, Done::READY);
+    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([1, 0, 0], (0, 0, 1, 6)));
+    write(&mut flash, &mut scheme, 13, 1, Done::READY);
+    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([1, 1, 0], (2, 2, 2, 7)));
+    write(&mut flash, &mut scheme, 4, 1, Done::READY);
+    // Page 13 stands at offset 0 of its log block: gathered into a fresh block, data block and log block erased.
+    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([1, 1, 1], (6, 6, 4, 8)));
+    scheme.check(&flash).unwrap();
+}
+
+#[test]
+fn an_offset_without_content_takes_a_filler_and_the_tail_none() {
+    let config = config(3);
+    let (mut flash, mut scheme) = open::<FastFtl, _>(array(1), &config);
+    for lpn in [6, 10, 14, 18] {
+        write(&mut flash, &mut scheme, lpn, 1, Done::READY);
+    }
+    flash.counters = Counters::default();
+    for lpn in [6, 10, 14, 18, 6] {
+        write(&mut flash, &mut scheme, lpn, 1, Done::READY);
+    }
+    // The first random log block died whole. In the second, nothing had to be merged.
+    assert_eq!(operations(&flash.counters), (0, 0, 1, 5));
+    scheme.trim(&mut flash, Lpn(4), 4, Done::READY).unwrap();
+    for lpn in [10, 14, 18, 22, 22] {
+        write(&mut flash, &mut scheme, lpn, 1, Done::READY);
+    }
+    scheme.check(&flash).unwrap();
+    for lpn in [5, 9, 13, 17, 21, 5, 9, 13, 17, 21] {
+        write(&mut flash, &mut scheme, lpn, 1, Done::READY);
+    }
+    assert!(flash.counters.programs_by(Cause::Merge) > flash.counters.reads_by(Cause::Merge), "no filler");
+    let done = scheme.power_off(&mut flash).unwrap();
+    flash.join(done, Done::READY);
+    let (flash, scheme) = open::<FastFtl, _>(flash.into_nand(), &config);
+    scheme.check(&flash).unwrap();
+    let mut found = Vec::new();
+    scheme.mapping(&flash, &mut |lpn, _| found.push(lpn.0));
+    assert_eq!(found, [5, 9, 10, 13, 14, 17, 18, 21, 22]);
+}
