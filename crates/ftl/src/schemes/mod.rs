@@ -5,6 +5,7 @@ pub mod cdftl;
 pub mod dftl;
 pub mod fast;
 pub mod faster;
+pub mod lazyftl;
 pub mod leaftl;
 pub mod learnedftl;
 pub mod page;
@@ -42,6 +43,7 @@ schemes![
     tpftl::Tpftl,
     cdftl::Cdftl,
     sftl::Sftl,
+    lazyftl::LazyFtl,
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,
     leaftl::Leaftl,
