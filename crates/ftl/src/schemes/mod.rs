@@ -11,6 +11,7 @@ pub mod learnedftl;
 pub mod page;
 pub mod sftl;
 pub mod tpftl;
+pub mod zftl;
 
 use crate::{Info, Scheme};
 
@@ -43,6 +44,7 @@ schemes![
     tpftl::Tpftl,
     cdftl::Cdftl,
     sftl::Sftl,
+    zftl::Zftl,
     lazyftl::LazyFtl,
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,
