@@ -7,6 +7,7 @@ pub mod facts;
 pub mod format;
 pub mod grid;
 pub mod model;
+pub mod size;
 
 #[cfg(test)]
 mod tests;

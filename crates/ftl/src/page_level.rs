@@ -155,6 +155,10 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     /// Bytes in use by structure, without the directory.
     fn memory(&self, table: &Table) -> Memory;
 
+    /// Calls `each` for every LPN whose entry in the table leads to a page that is superseded but not invalidated yet,
+    /// because the mapping did not look where it was.
+    fn owed(&self, _each: &mut dyn FnMut(Lpn)) {}
+
     /// Calls `each` for every translation page of which mappings are in memory. A mapping that does not cache on demand
     /// has nothing to tell.
     fn cached(&self, _table: &Table, _each: &mut dyn FnMut(CachedPage)) {}
@@ -481,6 +485,20 @@ impl<M: Mapping> Scheme for PageLevel<M> {
                 breach.get_or_insert(format!("LPN {} maps to PPN {}, which is not valid", lpn.0, ppn.0));
             } else if !mark(ppn) {
                 breach.get_or_insert(format!("LPN {} maps to PPN {}, as another LPN does", lpn.0, ppn.0));
+            }
+        });
+        let mut content = Vec::new();
+        self.mapping.owed(&mut |lpn| {
+            let (vtpn, slot) = self.table.place(lpn);
+            self.table.inspect(flash, vtpn, &mut content);
+            if let Some(ppn) = table::mapped(table::entry_in(&content, slot)) {
+                mapped += 1;
+                if !flash.space.is_valid(ppn) || !mark(ppn) {
+                    breach.get_or_insert(format!(
+                        "LPN {} is owed the invalidation of PPN {}, which is not valid, or another's",
+                        lpn.0, ppn.0
+                    ));
+                }
             }
         });
         if let Some(breach) = breach {

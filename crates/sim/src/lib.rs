@@ -9,6 +9,7 @@
 //! | [`Reference`] (`reference.rs`) | what every page must hold |
 //! | `invariants.rs` | what must hold after every phase |
 //! | [`model`] | the analytical models of the TPFTL paper, to set beside what was found |
+//! | [`size`] | how large a mapping cache must be
 //! | [`results`] | the record: one serde type, JSON, CSV |
 //! | [`mod@bench`] | the simulator's own speed |
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ mod plan;
 mod reference;
 pub mod results;
 mod run;
+pub mod size;
 mod source;
 mod spec;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! | file | command |
 //! | --- | --- |
 //! | `compare.rs` | `ftl compare`, `ftl run` |
+//! | `size.rs` | `ftl size` |
 //! | `trace.rs` | `ftl trace info`, `ftl trace make` |
 //! | `lists.rs` | `ftl schemes`, `ftl devices`, `ftl workloads` |
 //! | `bench.rs` | `ftl bench` |
@@ -26,6 +27,7 @@ mod output;
 mod progress;
 mod repeat;
 mod setup;
+mod size;
 mod stop;
 mod trace;
 mod values;
@@ -44,6 +46,7 @@ Examples:
   ftl compare --trace oltp.spc.xz          the same schemes under a recorded trace
   ftl compare jobs.fio --report out.html   a fio job file in virtual time, with a page of plots
   ftl run tpftl --synth financial1         one scheme in full detail
+  ftl size oltp.spc.xz                     how large a mapping cache this trace needs, scheme by scheme
   ftl trace info oltp.spc.xz               what a trace looks like
   ftl schemes                              what can be compared
 
@@ -63,6 +66,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Run one scheme and show everything that was counted
     Run(compare::RunArgs),
+    /// Find out how large a mapping cache must be
+    Size(size::SizeArgs),
     /// Look at block traces, or make one
     #[command(subcommand)]
     Trace(trace::TraceCommand),
@@ -112,6 +117,7 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
     match cli.command {
         Command::Compare(args) => compare::compare(args, &again),
         Command::Run(args) => compare::run(args, &again),
+        Command::Size(args) => size::size(args, &again),
         Command::Trace(args) => trace::trace(args),
         Command::Schemes(args) => lists::schemes(args),
         Command::Devices(args) => lists::devices(args),

@@ -28,7 +28,7 @@ fn is_stdout(path: &Path) -> bool {
 }
 
 /// What standard output shows.
-fn format(options: &OutputOptions) -> Result<Format, Stop> {
+pub(crate) fn format(options: &OutputOptions) -> Result<Format, Stop> {
     let to_stdout = |path: &Option<std::path::PathBuf>| path.as_deref().is_some_and(is_stdout);
     let mut asked = Vec::new();
     if to_stdout(&options.json) {

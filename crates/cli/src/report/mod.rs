@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | words, tables, sections | here |
 //! | plots | `plots.rs`, `series.rs`: plotly figures, drawn by `page.js` when their phase is shown |
+//! | the page of `ftl size` | `size.rs` |
 //! | look | `page.css`; light or dark as the reader's system is |
 //! | numbers for machines | the runs as JSON in `<script type="application/json" id="results">` |
 //!
@@ -11,6 +12,7 @@
 
 mod plots;
 mod series;
+mod size;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -24,6 +26,7 @@ use crate::table::format::{bytes, maybe, percent};
 use crate::table::grid::Grid;
 use crate::table::{flash, phase_grids, run_grids, speed};
 use plots::Figure;
+pub use size::size;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

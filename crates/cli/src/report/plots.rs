@@ -168,7 +168,7 @@ pub(super) fn of_phase(index: usize, group: &Group, labels: &[String]) -> Vec<Fi
     figures
 }
 
-fn half(id: impl Into<String>, title: &str, caption: &str, plot: Plot) -> Figure {
+pub(super) fn half(id: impl Into<String>, title: &str, caption: &str, plot: Plot) -> Figure {
     Figure {
         id: id.into(),
         title: title.to_owned(),

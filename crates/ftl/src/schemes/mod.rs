@@ -8,12 +8,14 @@ pub mod dftl;
 pub mod fast;
 pub mod faster;
 pub mod last;
+pub mod lazyftl;
 pub mod leaftl;
 pub mod learnedftl;
 pub mod page;
 pub mod sftl;
 pub mod tpftl;
 pub mod waftl;
+pub mod zftl;
 
 use crate::{Info, Scheme};
 
@@ -49,6 +51,8 @@ schemes![
     tpftl::Tpftl,
     cdftl::Cdftl,
     sftl::Sftl,
+    zftl::Zftl,
+    lazyftl::LazyFtl,
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,
     leaftl::Leaftl,
