@@ -7,7 +7,8 @@
 //! | `lists.rs` | `ftl schemes`, `ftl devices`, `ftl workloads` |
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
-//! | `live.rs` | `ftl create`, `ftl info`, `ftl serve` |
+//! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
+//! | `top.rs` | `ftl top` |
 //! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
 //! | `setup.rs`, `input.rs` | from options to a device and a workload |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
@@ -27,6 +28,7 @@ mod progress;
 mod repeat;
 mod setup;
 mod stop;
+mod top;
 mod trace;
 mod values;
 
@@ -80,6 +82,10 @@ enum Command {
     Create(live::CreateArgs),
     /// Say what an image is
     Info(live::InfoArgs),
+    /// Make an image of another scheme or device with the same content
+    Convert(live::ConvertArgs),
+    /// Watch a device that is served
+    Top(top::TopArgs),
     /// Serve images as block devices (NBD)
     Serve(live::ServeArgs),
 }
@@ -120,6 +126,8 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Check(args) => check::check(args),
         Command::Create(args) => live::create(args),
         Command::Info(args) => live::info(args),
+        Command::Convert(args) => live::convert(args),
+        Command::Top(args) => top::top(args),
         Command::Serve(args) => live::serve(args),
     }
 }
