@@ -1,4 +1,6 @@
 //! The live device with real programs, and killed under load. A program that is not installed is named and left out.
+// Helpers of tests are tests, too.
+#![allow(clippy::unwrap_used)]
 
 // Each test file uses a part of these.
 #[allow(dead_code)]
@@ -267,10 +269,10 @@ assert extents[0] == 4096 and extents[1] == 0 and sum(extents[::2]) == size, ext
 h.zero(4096, 0, nbd.CMD_FLAG_FAST_ZERO)
 assert h.pread(1024, 0) == bytes(1024)
 ";
-    let has_nbd = |python: &&str| {
+    let has_nbd = |python: &str| {
         Command::new(python).args(["-c", "import nbd"]).output().is_ok_and(|found| found.status.success())
     };
-    match ["/usr/bin/python3", "python3"].iter().find(|python| has_nbd(python)) {
+    match ["/usr/bin/python3", "python3"].into_iter().find(|python| has_nbd(python)) {
         Some(python) => {
             run(python, &["-c", script, &serving.uri()]).unwrap();
             serving.stop();
@@ -419,4 +421,60 @@ fn mistakes_get_one_sentence() {
     let said =
         ftl(&["create", &full, "--device", "examples/small-ssd.toml", "--scheme", "dftl", "--cache", "8"]);
     assert!(said.code == 2 && said.err.contains("too small") && !Path::new(&full).exists(), "{}", said.err);
+}
+
+#[test]
+fn a_converted_image_holds_the_same() {
+    let folder = Folder::new("convert");
+    let path = image(&folder, "page");
+    let serving = Serving::start(&path);
+    let mut client = Client::connect(Path::new(&serving.socket));
+    client.option(7, &nbd::go("page"));
+    for page in [0u64, 7, 8, 20_000] {
+        client.write(page * 4096 + 512, &content(page, 5)[..2048]);
+    }
+    serving.kill();
+    for scheme in schemes() {
+        let new = folder.0.join(format!("new-{scheme}.ftl")).display().to_string();
+        let said = ftl(&["convert", &path, &new, "--scheme", scheme]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        assert!(said.out.contains("copied    16 KiB"), "{}", said.out);
+        assert_eq!(ftl(&["convert", &path, &new]).code, 2, "it is there already");
+        let serving = Serving::start(&new);
+        assert!(serving.said.contains("was closed in good order"));
+        let mut client = Client::connect(Path::new(&serving.socket));
+        client.option(7, &nbd::go(&format!("new-{scheme}")));
+        for page in [0u64, 7, 8, 20_000] {
+            assert_eq!(client.read(page * 4096 + 512, 2048), content(page, 5)[..2048], "{scheme}");
+        }
+        assert_eq!(client.read(40_960, 4096), [0; 4096]);
+        serving.stop();
+    }
+    let small = folder.0.join("small.ftl").display().to_string();
+    let said = ftl(&["convert", &path, &small, "--device", "examples/small-ssd.toml", "--export", "50MiB"]);
+    assert!(said.code == 2 && said.err.contains("not smaller"), "{}", said.err);
+    let left = std::fs::read_dir(&folder.0).unwrap().flatten();
+    let left: Vec<_> =
+        left.filter(|file| file.file_name().to_string_lossy().contains("unfinished")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn top_and_metrics_watch_a_device() {
+    let folder = Folder::new("top");
+    let path = image(&folder, "page");
+    let serving = Serving::with(&path, &["--metrics", "127.0.0.1:0"]);
+    let at = serving.said.lines().find_map(|line| line.trim().strip_prefix("metrics   http://")).unwrap();
+    let at = &at.trim_end_matches("/metrics").to_owned();
+    let mut client = Client::connect(Path::new(&serving.socket));
+    client.option(7, &nbd::go("page"));
+    client.write(0, &[1; 4096]);
+    let said = ftl(&["top", at, "--once", "--interval", "0.1"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    for word in ["page", "requests", "mapping hits", "superblocks", "dies"] {
+        assert!(said.out.contains(word), "{word} is missing in\n{}", said.out);
+    }
+    serving.stop();
+    let said = ftl(&["top", at, "--once"]);
+    assert!(said.code == 2 && said.err.contains("no metrics there"), "{}", said.err);
 }

@@ -9,7 +9,7 @@ use ftl::{Flash, Scheme};
 use nand::timing::NoClock;
 use nand::{Description, Device, FileNand, SimNand, SimOptions};
 
-use crate::engine::{Engine, Opened, Snapshot};
+use crate::engine::{Answer, Engine, Extent, IoError, Opened, Reads, Request, Snapshot};
 use crate::nbd::{Agreed, Link};
 use crate::settings::Settings;
 
@@ -32,6 +32,10 @@ pub trait Export: Send + Sync {
     fn page_bytes(&self) -> u32;
     /// Serves a client until it leaves.
     fn transmit(&self, link: &Arc<Link>, agreed: &Agreed);
+    /// Carries one request out and waits for it; a read fills `to`. For tools: a front end submits batches.
+    fn request(&self, request: &Request, to: &mut [u8]) -> Result<(), IoError>;
+    /// As [`Engine::extents`].
+    fn extents(&self, offset: u64, length: u64, most: usize) -> Result<Vec<Extent>, IoError>;
     /// Gives the answers of a paced device when they are due, until `stop`; returns at once for any other.
     fn pace(&self, stop: &AtomicBool);
     /// As [`Engine::tend`].
@@ -102,6 +106,20 @@ impl<S: Scheme + Send + 'static> Export for Engine<S> {
 
     fn transmit(&self, link: &Arc<Link>, agreed: &Agreed) {
         crate::nbd::transmit(self, link, agreed);
+    }
+
+    fn request(&self, request: &Request, to: &mut [u8]) -> Result<(), IoError> {
+        let (mut reads, mut answers) = (Reads::new(Engine::page_bytes(self)), Vec::new());
+        self.submit(std::slice::from_ref(request), &mut reads, &mut answers);
+        match answers.pop().unwrap_or(Err(IoError::Off))? {
+            Answer::Read(number) => reads.fill(number, request, to),
+            Answer::Durable(operation) => self.make_durable(operation),
+            Answer::Done => Ok(()),
+        }
+    }
+
+    fn extents(&self, offset: u64, length: u64, most: usize) -> Result<Vec<Extent>, IoError> {
+        Engine::extents(self, offset, length, most)
     }
 
     fn pace(&self, stop: &AtomicBool) {

@@ -8,6 +8,7 @@
 //! | `pace.rs` | answers that wait for the device model |
 //! | `export.rs` | images by name, opened with the scheme they were made for |
 //! | `nbd/` | the NBD server |
+//! | `convert.rs` | one device's content into another |
 //! | `listen.rs` | sockets |
 //! | `metrics.rs` | what is counted, for Prometheus |
 //!
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod convert;
 mod engine;
 mod export;
 mod listen;
@@ -24,6 +26,7 @@ mod pace;
 mod settings;
 
 pub use clock::{Latencies, Latency};
+pub use convert::{convert, Converted};
 pub use engine::{Answer, Engine, Extent, IoError, Op, Opened, Reads, Request, Snapshot};
 pub use export::{create, describe, open, Export, LiveError};
 pub use listen::{Address, Listeners};

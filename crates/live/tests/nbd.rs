@@ -1,4 +1,6 @@
 //! The NBD server, word for word, with friendly and hostile clients.
+// Helpers of tests are tests, too.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

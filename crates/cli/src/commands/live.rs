@@ -1,4 +1,4 @@
-//! `ftl create`, `ftl info`, `ftl serve`: the live device.
+//! `ftl create`, `ftl info`, `ftl convert`, `ftl serve`: the live device.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -65,6 +65,35 @@ pub(crate) struct InfoArgs {
     image: PathBuf,
 }
 
+/// Arguments of `ftl convert`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ftl convert disk.ftl disk-tpftl.ftl --scheme tpftl
+  ftl convert small.ftl large.ftl --device femu-32g --cache 2MiB
+
+The old image stays as it is, but for what opening it recovers. The new one is there as a whole or not at all.")]
+pub(crate) struct ConvertArgs {
+    /// Image to take the content from; nobody may be using it
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Image to make
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// Its scheme, with parameters where they differ from the defaults [default: that of IMAGE]
+    #[arg(long, value_name = "NAME[:key=value…]")]
+    scheme: Option<SchemeSpec>,
+    /// Its device: preset or device file [default: that of IMAGE]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    device: Option<String>,
+    /// Its capacity for clients, at least that of IMAGE [default: the device's]
+    #[arg(long, value_name = "SIZE", value_parser = nand::parse_size)]
+    export: Option<u64>,
+    /// Its memory for mapping: a share of the full table or a size [default: that of IMAGE]
+    #[arg(long, value_name = "SHARE|SIZE")]
+    cache: Option<CacheSize>,
+}
+
 /// Arguments of `ftl serve`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -125,6 +154,30 @@ pub(crate) fn create(args: CreateArgs) -> Result<(), Stop> {
 pub(crate) fn info(args: InfoArgs) -> Result<(), Stop> {
     let (device, settings) = live::describe(&args.image)?;
     say(&described(&args.image, &device, &settings))
+}
+
+/// `ftl convert`.
+pub(crate) fn convert(args: ConvertArgs) -> Result<(), Stop> {
+    let (mut device, mut settings) = live::describe(&args.image)?;
+    if let Some(name) = &args.device {
+        device = Device::load(name)?;
+    }
+    if let Some(bytes) = args.export {
+        device = device.with_exported_bytes(bytes)?;
+    }
+    if let Some(scheme) = args.scheme {
+        (settings.scheme, settings.parameters) = (scheme.name, scheme.parameters);
+    }
+    if let Some(cache) = args.cache {
+        settings.cache_bytes = cache.bytes(device.exported_pages)?;
+    }
+    let converted = live::convert(&args.image, &args.new, &device, &settings, &mut |_, _| {})?;
+    say(&format!(
+        "{}  copied    {}; {} hold nothing\n",
+        described(&args.new, &device, &settings),
+        bytes(converted.copied),
+        bytes(converted.holes)
+    ))
 }
 
 fn described(image: &Path, device: &Device, settings: &Settings) -> String {

@@ -8,7 +8,8 @@
 //! | `lists.rs` | `ftl schemes`, `ftl devices`, `ftl workloads` |
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
-//! | `live.rs` | `ftl create`, `ftl info`, `ftl serve` |
+//! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
+//! | `top.rs` | `ftl top` |
 //! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
 //! | `setup.rs`, `input.rs` | from options to a device and a workload |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
@@ -29,6 +30,7 @@ mod repeat;
 mod setup;
 mod size;
 mod stop;
+mod top;
 mod trace;
 mod values;
 
@@ -85,6 +87,10 @@ enum Command {
     Create(live::CreateArgs),
     /// Say what an image is
     Info(live::InfoArgs),
+    /// Make an image of another scheme or device with the same content
+    Convert(live::ConvertArgs),
+    /// Watch a device that is served
+    Top(top::TopArgs),
     /// Serve images as block devices (NBD)
     Serve(live::ServeArgs),
 }
@@ -126,6 +132,8 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Check(args) => check::check(args),
         Command::Create(args) => live::create(args),
         Command::Info(args) => live::info(args),
+        Command::Convert(args) => live::convert(args),
+        Command::Top(args) => top::top(args),
         Command::Serve(args) => live::serve(args),
     }
 }

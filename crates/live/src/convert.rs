@@ -1,0 +1,125 @@
+//! One device's content into another device: another scheme, another shape.
+//!
+//! The old scheme recovers its image and tells what is mapped; the new one writes that. So any scheme can follow any other,
+//! and what the old one would have read is what the new one holds.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use nand::Device;
+
+use crate::engine::{Op, Request};
+use crate::export::{create, describe, open, Export, LiveError};
+use crate::settings::Settings;
+
+/// Bytes copied at once.
+const STEP_BYTES: u64 = 1 << 20;
+/// Bytes asked about at once.
+const RANGE_BYTES: u64 = 256 << 20;
+
+/// What a conversion did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// Bytes copied.
+    pub copied: u64,
+    /// Bytes that hold nothing.
+    pub holes: u64,
+}
+
+/// Makes the image `to` with what `from` holds. `from` stays; `to` is there as a whole or not at all. `progress` hears how
+/// many bytes of how many are dealt with.
+pub fn convert(
+    from: &Path,
+    to: &Path,
+    device: &Device,
+    settings: &Settings,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Converted, LiveError> {
+    let (old, _) = describe(from)?;
+    if device.exported_bytes() < old.exported_bytes() {
+        return Err(LiveError(format!(
+            "{} exports {} bytes but {} would export {}; give a device or --export that is not smaller",
+            from.display(),
+            old.exported_bytes(),
+            to.display(),
+            device.exported_bytes()
+        )));
+    }
+    if to.symlink_metadata().is_ok() {
+        return Err(LiveError(format!(
+            "{}: there is such a file already; remove it, or choose another name",
+            to.display()
+        )));
+    }
+    let (source, _) = open(from, false)?;
+    let unfinished = Unfinished(beside(to));
+    create(&unfinished.0, device, settings)?;
+    let (target, _) = open(&unfinished.0, false)?;
+    let converted = copy(&*source, &*target, progress)?;
+    let off = |name: &Path, export: &dyn Export| {
+        let failed =
+            |error| LiveError(format!("{}: not switched off in good order ({error})", name.display()));
+        export.power_off().map_err(failed)
+    };
+    off(to, &*target)?;
+    off(from, &*source)?;
+    std::fs::hard_link(&unfinished.0, to).map_err(|error| {
+        LiveError(format!("{}: the image cannot be given its name ({error})", to.display()))
+    })?;
+    Ok(converted)
+}
+
+/// A name for the image until it is whole.
+fn beside(to: &Path) -> PathBuf {
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    to.with_file_name(format!(".{name}.{}.unfinished", std::process::id()))
+}
+
+/// A file that goes when this does.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // It may not be there yet.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn copy(
+    source: &dyn Export,
+    target: &dyn Export,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Converted, LiveError> {
+    let size = source.exported_bytes();
+    let mut converted = Converted::default();
+    let mut at = 0;
+    let wrong = |what: &str, at: u64, error| LiveError(format!("{what} at byte {at} failed: {error}"));
+    let mut buffer = vec![0; STEP_BYTES as usize];
+    while at < size {
+        let extents = source.extents(at, RANGE_BYTES.min(size - at), usize::MAX);
+        for extent in extents.map_err(|error| wrong("asking what is mapped", at, error))? {
+            let end = at + extent.length;
+            if !extent.allocated {
+                converted.holes += extent.length;
+                at = end;
+            }
+            while at < end {
+                let length = STEP_BYTES.min(end - at) as u32;
+                let bytes = &mut buffer[..length as usize];
+                let request = |op, data| Request { op, offset: at, length, fua: false, data };
+                source
+                    .request(&request(Op::Read, Bytes::new()), bytes)
+                    .map_err(|error| wrong("reading", at, error))?;
+                let data = Bytes::copy_from_slice(bytes);
+                target
+                    .request(&request(Op::Write, data), &mut [])
+                    .map_err(|error| wrong("writing", at, error))?;
+                converted.copied += u64::from(length);
+                at += u64::from(length);
+                progress(at, size);
+            }
+        }
+        progress(at, size);
+    }
+    Ok(converted)
+}
