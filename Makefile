@@ -23,16 +23,16 @@ bench: setup
 	cargo build --release --bin ftl
 	$(FTL) bench
 
-# Three schemes on one emulated SSD: first built-in jobs in steady state, then a small trace of our own making. Builds
+# Four schemes on one emulated SSD: first built-in jobs in steady state, then a small trace of our own making. Builds
 # what it needs; takes a minute or two after that.
 demo: setup
 	cargo build --release --bin ftl
 	@echo
-	@echo "== Three schemes, 64 jobs of 4 KiB on a 32 GiB device in steady state =="
-	$(FTL) compare examples/double-read.fio --device femu-32g --export 30GiB --cache 3% \
+	@echo "== Four schemes, 64 jobs of 4 KiB on a 32 GiB device in steady state =="
+	$(FTL) compare examples/double-read.fio --schemes page,dftl,tpftl,learnedftl --device femu-32g --export 30GiB --cache 3% \
 		--report $(DEMO)/double-read.html
 	@echo
-	@echo "== The same schemes under a small trace (synthetic, after Financial1) =="
+	@echo "== Three of them under a small trace (synthetic, after Financial1) =="
 	$(FTL) compare --trace examples/oltp-sample.spc --device tpftl-512m --cache 3% \
 		--report $(DEMO)/oltp-sample.html
 	@echo

@@ -18,8 +18,8 @@
 //!   superblock as in the other schemes, and a group is collected for its models: when `retrain` of its pages have no
 //!   prediction. Its old superblocks are then empty, or nearly, and come next by themselves. `retrain` is the price of model
 //!   hits in write amplification; docs/schemes/learnedftl.md has the curve.
-//! - **A crowded device.** When the emptiest superblock still holds more than `crowded` of its pages, what is gathered would
-//!   soon be scattered again by the search for room; then no group is collected.
+//! - **A crowded device.** When more than `crowded` of all pages are valid, what is gathered would soon be scattered again by
+//!   the search for room, at ten page writes for each page of the host; then no group is collected for its models.
 //! - **Cross-group allocation**: see `groups`. `encroachment` is the paper's threshold; the encroaching and the encroached
 //!   group are collected if they gain by it.
 //! - **Order.** A group's pages are read and written in the order of its LPNs, which its translation pages tell (read for
@@ -94,7 +94,7 @@ pub struct LearnedTable<const IDEAL: bool> {
     groups: Groups,
     techniques: Techniques,
     run: Run,
-    /// Valid share of the emptiest superblock above which no group is collected.
+    /// Valid share of the array above which no group is collected.
     crowded: f64,
     /// Free superblocks below which none is opened for a group that could write elsewhere.
     spare: u32,
@@ -226,8 +226,8 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             },
             Parameter {
                 name: "crowded",
-                default: "0.5",
-                what: "valid share of the emptiest superblock above which no group is collected",
+                default: "0.75",
+                what: "valid share of the array above which no group is collected",
             },
             Parameter {
                 name: "train_ns",
@@ -464,10 +464,8 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     }
 
     fn gather<N: Nand>(&mut self, flash: &mut Flash<N>) -> Option<Gathering> {
-        let emptiest = flash.space.fewest_valid().map_or(1.0, |superblock| {
-            f64::from(flash.space.valid_in(superblock)) / f64::from(flash.space.capacity_of(superblock))
-        });
-        if emptiest > self.crowded {
+        let valid = flash.valid_pages() as f64 / flash.space.usable_pages() as f64;
+        if valid > self.crowded {
             self.groups.none_due();
             return None;
         }
