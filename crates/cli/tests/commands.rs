@@ -45,6 +45,50 @@ fn variants_of_a_scheme_are_rows_of_their_own() {
 }
 
 #[test]
+fn size_takes_a_trace_and_names_the_smallest_cache() {
+    let (page, json) = (place("size.html"), place("size.json"));
+    let out = good(&[
+        "size",
+        TRACE,
+        "--device",
+        DEVICE,
+        "--address",
+        "wrap",
+        "--schemes",
+        "tpftl,sftl",
+        "--caches",
+        "10%,100%",
+        "--within",
+        "50%",
+        "--report",
+        &page,
+        "--json",
+        &json,
+    ]);
+    for wanted in ["Cost by cache size", "│ page", "│ tpftl", "│ sftl", "plain LRU", "ideal map", "Took"]
+    {
+        assert!(out.contains(wanted), "{wanted} is missing in\n{out}");
+    }
+    let html = std::fs::read_to_string(page).expect("a report");
+    assert!(html.contains("size-reads") && html.contains("size-hits"));
+    let found: Value = serde_json::from_str(&std::fs::read_to_string(json).expect("JSON")).expect("JSON");
+    assert_eq!(found["points"].as_array().map(Vec::len), Some(4));
+    assert_eq!(found["lru"].as_array().map(Vec::len), Some(2));
+    let entries = |at: usize| found["lru"][at]["entries"].as_f64().expect("a hit ratio");
+    assert!(entries(0) <= entries(1), "a larger LRU cache hits at least as often");
+}
+
+#[test]
+fn a_model_stands_beside_the_simulation_when_asked_for() {
+    let out = good(&["run", "dftl", JOBS, "--device", DEVICE, "--model"]);
+    for wanted in ["Model and simulation", "T_at", "T_gcd", "T_gct", "write amplification"] {
+        assert!(out.contains(wanted), "{wanted} is missing in\n{out}");
+    }
+    let said = ftl(&["run", "dftl", JOBS, "--device", DEVICE, "--model", "--json", "-"]);
+    assert_eq!((said.code, said.err.contains("--model shows a table")), (2, true), "{}", said.err);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_results() {
     let call = ["compare", JOBS, "--device", DEVICE, "--json", "-", "--quiet", "--seed"];
     let with = |seed: &'static str, threads: &'static str| {

@@ -4,7 +4,7 @@ use sim::model::{error, Costs, Gc, Inputs, Times};
 use sim::results::{DeviceInfo, Phase, Run};
 
 use super::facts::{groups, labels};
-use super::format::{factor, maybe, percent, time};
+use super::format::{factor, maybe, time};
 use super::grid::{printable, Grid};
 
 const NOTE: &str = "Equations 1 to 13 of the TPFTL paper, from the measured hit ratio, write-backs a miss, share of writes, \
@@ -61,10 +61,9 @@ fn rows(grid: &mut Grid, label: &str, phase: &Phase, device: &DeviceInfo) {
     }
 }
 
-/// A share with its sign.
+/// A share with its sign; more than the whole is not cut off.
 fn signed(share: f64) -> String {
-    let sign = if share < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", percent(share.abs()))
+    format!("{:+.1} %", 100.0 * share)
 }
 
 #[cfg(test)]
@@ -95,7 +94,7 @@ mod tests {
         let text = model_tables(&[run()]);
         let line = text.lines().find(|line| line.contains("T_at")).expect("a line");
         assert!(line.contains("dftl") && line.matches("2.5 us").count() == 3, "{line}");
-        assert!(line.matches("+0").count() == 2, "{line}");
+        assert!(line.matches("+0.0 %").count() == 2, "{line}");
         let line = text.lines().find(|line| line.contains("page access")).expect("a line");
         assert!(line.matches("27.5 us").count() == 3, "{line}");
     }
