@@ -255,7 +255,7 @@ impl Records {
         }
         for old in old {
             if let Some(old) = mapped(old) {
-                flash.invalidate(old);
+                flash.supersede(old);
             }
         }
         Ok(after)
