@@ -113,6 +113,10 @@ impl<N: Nand> Nand for Recorder<N> {
         self.nand.inspect(ppn, content)
     }
 
+    fn superseded(&mut self, ppn: Ppn) {
+        self.nand.superseded(ppn);
+    }
+
     fn reserve(&mut self, slots: u32, spare: u32) -> bool {
         self.nand.reserve(slots, spare)
     }

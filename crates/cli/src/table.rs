@@ -307,7 +307,7 @@ fn causes_grid(phase: &Phase) -> Grid {
 fn reads_grid(phase: &Phase) -> Grid {
     let mut grid = Grid::new("Host page reads by flash reads", ["flash reads", "host pages", "share"]);
     let Some(shares) = phase.read_shares() else { return grid };
-    let names = ["0 (unmapped)", "1", "2", "3", "4 or more"];
+    let names = ["0 (unmapped or buffered)", "1", "2", "3", "4 or more"];
     for (index, share) in shares.as_array().into_iter().enumerate() {
         let pages = phase.host_reads.by_flash_reads[index];
         if pages > 0 {

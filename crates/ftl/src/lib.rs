@@ -11,6 +11,7 @@ pub mod device;
 pub mod flash;
 pub mod gc;
 pub mod groups;
+pub mod linear;
 pub mod log_block;
 pub mod model;
 pub mod page_level;

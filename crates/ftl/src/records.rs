@@ -3,7 +3,8 @@
 //! For mappings whose size depends on what is mapped. A group is whatever the scheme packs together (some LPNs); its record
 //! is bytes that only the scheme reads. The directory has an entry for each translation page: its first group, where it
 //! lies, how full it is; the page holds the groups up to the next entry's. A page that overflows is split, evenly by
-//! bytes; a page that is written and would fill half a page together with a neighbour is merged with it.
+//! bytes; a page that is written and would fill no more than half a page together with neighbours is merged with these,
+//! at most [`MOST_MERGED`] at a time, as each has to be read.
 //!
 //! **What a cut leaves.** The OOB id of a translation page is its first group, and the page says where it ends. Of several
 //! pages that hold a group the one of the greatest version is current. When a page is split, the parts behind the first are
@@ -23,6 +24,8 @@ const MAGIC: u32 = 0x5052_5446; // "FTRP"
 const FORMAT: u16 = 1;
 /// Bytes before the first record of a page.
 const HEADER: usize = 20;
+/// Neighbours behind a page that it is merged with at once.
+const MOST_MERGED: usize = 3;
 /// Bytes before a record: group and length.
 const RECORD_HEADER: usize = 6;
 
@@ -144,13 +147,16 @@ impl Records {
         let index = self.page_of(group);
         let mut after = self.gather(flash, index, &newer, cause, at)?;
         let mut taken = index..index + 1;
-        // One neighbour at most.
-        let fits = |used: usize, other: Entry| used + usize::from(other.used) <= self.page_bytes / 2;
-        if self.entries.get(index + 1).is_some_and(|&next| fits(self.packed.len(), next)) {
-            let more = self.gather(flash, index + 1, &newer, cause, at)?;
+        let half = self.page_bytes / 2;
+        let fits = |used: usize, other: Entry| used + usize::from(other.used) <= half;
+        while taken.len() <= MOST_MERGED
+            && self.entries.get(taken.end).is_some_and(|&next| fits(self.packed.len(), next))
+        {
+            let more = self.gather(flash, taken.end, &newer, cause, at)?;
             after = flash.join(after, more);
             taken.end += 1;
-        } else if index > 0 && fits(self.packed.len(), self.entries[index - 1]) {
+        }
+        if taken.len() == 1 && index > 0 && fits(self.packed.len(), self.entries[index - 1]) {
             let (bytes, records) = (self.packed.len(), self.bounds.len());
             let more = self.gather(flash, index - 1, &newer, cause, at)?;
             after = flash.join(after, more);
@@ -225,8 +231,10 @@ impl Records {
         at: Done,
     ) -> Result<Done, Fault> {
         self.cut();
-        let old: [u32; 2] = [self.entries[taken.start].ppn, self.entries[taken.end - 1].ppn];
-        let old = &old[..taken.len()];
+        let mut old = [UNMAPPED; MOST_MERGED + 1];
+        for (old, entry) in old.iter_mut().zip(&self.entries[taken.clone()]) {
+            *old = entry.ppn;
+        }
         let mut after = at;
         let mut end = range.end;
         let (start, parts) = (taken.start, self.parts.len());
@@ -245,9 +253,9 @@ impl Records {
             after = flash.join(after, done);
             end = first;
         }
-        for &old in old {
+        for old in old {
             if let Some(old) = mapped(old) {
-                flash.invalidate(old);
+                flash.supersede(old);
             }
         }
         Ok(after)

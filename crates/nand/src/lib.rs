@@ -225,6 +225,10 @@ pub trait Nand {
     /// it is not programmed or not readable. For invariants and the checker alone, never for a decision.
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob>;
 
+    /// The content of this metadata page was superseded and will not be read any more, unless a power cut takes the newer
+    /// one back. Lets a simulated array that cannot be cut give its memory back; means nothing to others.
+    fn superseded(&mut self, _ppn: Ppn) {}
+
     /// Asks for a data buffer of `slots` pages in the controller's memory, and for `spare` bytes in the OOB of every data
     /// page beside the record ([`Oob::BYTES`]). Called before anything else. The buffer is empty then: a power cut loses
     /// it. The spare bytes of pages programmed before are there if the same number was reserved then.

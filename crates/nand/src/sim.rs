@@ -321,6 +321,10 @@ impl<T: Timing> Nand for SimNand<T> {
         self.timing.compute(ns, after)
     }
 
+    fn superseded(&mut self, ppn: Ppn) {
+        self.array.superseded(ppn);
+    }
+
     fn reserve(&mut self, slots: u32, spare: u32) -> bool {
         self.array.reserve(slots, spare)
     }

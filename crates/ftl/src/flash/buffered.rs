@@ -17,6 +17,12 @@ pub enum Guessed {
 }
 
 impl<N: Nand> Flash<N> {
+    /// A translation page was replaced by others whose programs were submitted: it is not needed, and not read, any more.
+    pub(crate) fn supersede(&mut self, ppn: Ppn) {
+        self.invalidate(ppn);
+        self.nand.superseded(ppn);
+    }
+
     /// Asks the array for a data buffer and spare bytes ([`Nand::reserve`]).
     pub fn reserve(&mut self, slots: u32, spare: u32) -> bool {
         self.nand.reserve(slots, spare)

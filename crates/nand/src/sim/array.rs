@@ -162,6 +162,17 @@ impl Array {
         }
     }
 
+    /// Drops the content of a metadata page, unless stale content is kept.
+    pub fn superseded(&mut self, ppn: Ppn) {
+        if !self.keep_stale {
+            let place = self.layout.place(ppn);
+            self.contents.drop_page(place.block, place.page);
+            if self.buffered == ppn {
+                self.buffered = NO_PAGE;
+            }
+        }
+    }
+
     /// Gives the scheme a data buffer and spare bytes; false when the OOB is too small.
     pub fn reserve(&mut self, slots: u32, spare: u32) -> bool {
         let fits = Oob::BYTES + spare <= self.geometry.oob_bytes;

@@ -36,6 +36,15 @@ impl Set {
         self.0[usize::from(offset / 64)] |= 1 << (offset % 64);
     }
 
+    /// The offsets from `first` to `last`.
+    pub fn range(first: u8, last: u8) -> Set {
+        let below = |end: usize, word: usize| match end.saturating_sub(64 * word) {
+            bits if bits >= 64 => u64::MAX,
+            bits => (1 << bits) - 1,
+        };
+        Set(std::array::from_fn(|word| below(usize::from(last) + 1, word) & !below(usize::from(first), word)))
+    }
+
     fn with(self, other: Set) -> Set {
         Set(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
@@ -107,7 +116,7 @@ impl Piece {
     /// A trim of offsets `first` to `last`.
     pub fn nowhere(first: u8, last: u8) -> Piece {
         let segment = Segment { start: first, length: last - first, slope: Slope::NOWHERE, intercept: 0 };
-        Piece::new(segment, (first..=last).collect())
+        Piece::new(segment, Set::range(first, last))
     }
 
     fn is_nowhere(&self) -> bool {
@@ -129,6 +138,16 @@ impl Piece {
         let in_range: Set = (first..=last).collect();
         self.members = if self.segment.slope.is_approximate() { members } else { self.members.and(in_range) };
     }
+}
+
+/// How far down insertion takes overwritten members out of strided segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// The top level alone, as in the paper; the rest is left to compaction.
+    #[default]
+    Top,
+    /// All levels.
+    All,
 }
 
 /// What a group says of an offset.
@@ -171,12 +190,14 @@ impl Group {
     // Insertion
 
     /// Puts new segments, whose ranges are disjoint, on top. Members that they overwrite are taken out of the lists of
-    /// the CRB, where an LPN is in one segment only, and out of the top level; what is left there of a segment that still
-    /// overlaps moves one level down: into the next level where it fits, else into a level of its own between the two
-    /// (so that nothing moves further).
-    pub fn insert(&mut self, new: &[Piece]) {
+    /// the CRB, where an LPN is in one segment only, and out of the levels that `reach` says; what is left in the top level
+    /// of a segment that still overlaps moves one level down: into the next level where it fits, else into a level of its
+    /// own between the two (so that nothing moves further).
+    pub fn insert(&mut self, new: &[Piece], reach: Reach) {
         let taken = new.iter().fold(Set::default(), |taken, piece| taken.with(piece.members));
-        for piece in self.pieces.iter_mut().filter(|p| p.level == 0 || p.segment.slope.is_approximate()) {
+        let within =
+            |piece: &Piece| reach == Reach::All || piece.level == 0 || piece.segment.slope.is_approximate();
+        for piece in self.pieces.iter_mut().filter(|piece| within(piece)) {
             if !piece.members.and(taken).is_empty() {
                 piece.keep(piece.members.without(taken));
             }
@@ -199,13 +220,14 @@ impl Group {
             }
         }
         pieces.extend(new.iter().map(|&piece| Piece { level: 0, ..piece }));
-        self.settle();
+        pieces.rotate_right(new.len());
+        self.settle(new.len() + below);
     }
 
     /// Takes offsets `first` to `last` out of all levels. Where the stride of a segment still claims one of them, a
     /// segment that leads nowhere hides it.
     pub fn trim(&mut self, first: u8, last: u8) {
-        let trimmed: Set = (first..=last).collect();
+        let trimmed = Set::range(first, last);
         let mut claimed = Set::default();
         for piece in &mut self.pieces {
             if !piece.members.and(trimmed).is_empty() {
@@ -214,15 +236,17 @@ impl Group {
             }
         }
         self.pieces.retain(|piece| !piece.members.is_empty());
-        self.settle();
+        self.settle(0);
         if !claimed.is_empty() {
-            self.insert(&[Piece::nowhere(claimed.first(), claimed.last())]);
+            self.insert(&[Piece::nowhere(claimed.first(), claimed.last())], Reach::All);
         }
     }
 
-    /// Brings the segments into order and closes gaps between levels.
-    fn settle(&mut self) {
-        self.pieces.sort_unstable_by_key(|piece| (piece.level, piece.segment.start));
+    /// Brings the segments into order, of which only the first `mixed` are out of it, and closes gaps between levels.
+    fn settle(&mut self, mixed: usize) {
+        let key = |piece: &Piece| (piece.level, piece.segment.start);
+        self.pieces[..mixed].sort_unstable_by_key(key);
+        debug_assert!(self.pieces.is_sorted_by_key(key));
         let (mut level, mut before) = (0, None);
         for piece in &mut self.pieces {
             if before.is_some_and(|before| before != piece.level) {
@@ -260,7 +284,7 @@ impl Group {
             piece.level = depth[covered.clone()].iter().copied().max().unwrap_or(0);
             depth[covered].fill(piece.level + 1);
         }
-        self.settle();
+        self.settle(self.pieces.len());
         self.join();
     }
 
@@ -329,8 +353,11 @@ impl Group {
         for (level, &count) in (0..).zip(&bytes[1..=levels]) {
             for _ in 0..=count {
                 let segment = Segment::from_bytes(&bytes[at..]);
-                let strided = |&x: &u8| !segment.slope.is_approximate() && segment.strides_to(x);
-                let members = (segment.start..=segment.last()).filter(strided).collect();
+                let members = match segment.slope.stride() {
+                    _ if segment.slope.is_approximate() => Set::default(),
+                    1 => Set::range(segment.start, segment.last()),
+                    stride => (segment.start..=segment.last()).step_by(stride as usize).collect(),
+                };
                 self.pieces.push(Piece { segment, members, level });
                 at += Segment::BYTES;
             }

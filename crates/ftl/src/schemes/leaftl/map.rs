@@ -1,7 +1,7 @@
 //! The mapping: groups of learned segments, in the cache and on flash; lookups, learning, write-back.
 
 use super::cache::Cache;
-use super::group::{find, most_bytes, Answer, Group, Piece, Set};
+use super::group::{find, most_bytes, Answer, Group, Piece, Reach, Set};
 use super::segment::learn;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
@@ -23,6 +23,8 @@ pub struct Shape {
     pub budget: u64,
     /// Error bound of approximate segments, pages.
     pub gamma: u32,
+    /// How far down insertion takes overwritten members out.
+    pub reach: Reach,
     /// Controller work of a prediction, ns.
     pub predict_ns: u64,
     /// Controller work of sorting and learning, ns a page.
@@ -229,8 +231,8 @@ impl Map {
             programmed = flash.join(programmed, done);
         }
         self.learn_run(flash);
-        let pieces = std::mem::take(&mut self.pieces);
-        self.change(flash, group, programmed, |group| group.insert(&pieces));
+        let (pieces, reach) = (std::mem::take(&mut self.pieces), self.shape.reach);
+        self.change(flash, group, programmed, |group| group.insert(&pieces, reach));
         self.pieces = pieces;
         Ok(programmed)
     }
@@ -341,13 +343,13 @@ impl Map {
                 from += count;
             },
         );
-        let pieces = std::mem::take(&mut self.pieces);
+        let (pieces, reach) = (std::mem::take(&mut self.pieces), self.shape.reach);
         self.change(flash, group, Done::READY, |group| {
             for &(offset, _) in changes.iter().filter(|change| change.1.is_none()) {
                 group.trim(offset, offset);
             }
             if !pieces.is_empty() {
-                group.insert(&pieces);
+                group.insert(&pieces, reach);
             }
         });
         self.pieces = pieces;

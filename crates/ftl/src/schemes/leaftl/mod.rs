@@ -53,7 +53,7 @@ use crate::space::Stream;
 use buffer::{Buffer, Buffered};
 use cache::Cache;
 use collect::Collector;
-use group::most_bytes;
+use group::{most_bytes, Reach};
 use map::{Map, Page, Shape};
 use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink};
 
@@ -257,6 +257,11 @@ impl Scheme for Leaftl {
                 what: "write buffer, pages; half a superblock at most (collection has as many for sorting)",
             },
             Parameter { name: "compaction", default: "1000000", what: "pages written between compactions" },
+            Parameter {
+                name: "overwritten",
+                default: "top",
+                what: "levels out of which insertion takes overwritten members: top (the paper's), all",
+            },
             Parameter { name: "predict_ns", default: "650", what: "controller work of a lookup, ns" },
             Parameter { name: "learn_ns", default: "100", what: "controller work of sorting and learning a page, ns" },
         ],
@@ -275,6 +280,14 @@ impl Scheme for Leaftl {
             group_shift: (geometry.page_bytes / 16).min(256).ilog2(),
             budget: config.cache_bytes,
             gamma,
+            reach: match config.parameter(&Self::INFO, "overwritten").as_str() {
+                "top" => Reach::Top,
+                "all" => Reach::All,
+                given => {
+                    let what = format!("scheme leaftl: overwritten = '{given}'; top or all is needed");
+                    return Err(ConfigError(what).into());
+                }
+            },
             predict_ns: Self::parameter(config, "predict_ns", 1_000_000)?,
             learn_ns: Self::parameter(config, "learn_ns", 1_000_000)?,
         };

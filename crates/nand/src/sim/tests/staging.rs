@@ -49,3 +49,13 @@ fn a_slot_is_empty_after_a_reservation() {
     nand.reserve(1, 0);
     nand.held(0);
 }
+
+#[test]
+fn superseded_metadata_gives_its_memory_back() {
+    let mut nand = plain();
+    let ppn = at(&nand, 0, 0);
+    nand.program(ppn, table(3, 1), WRITE, Source::Metadata(&[1]), NOW).unwrap();
+    assert_eq!(nand.metadata_buffers().0, 1);
+    nand.superseded(ppn);
+    assert_eq!(nand.metadata_buffers(), (0, 1));
+}

@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Learns and inserts offsets, sorted, at the next pages; returns where they went.
-fn write(group: &mut Group, offsets: &[u8], gap: u32, next: &mut u32) -> Vec<(u8, u32)> {
+fn write_to(group: &mut Group, offsets: &[u8], gap: u32, next: &mut u32, reach: Reach) -> Vec<(u8, u32)> {
     let mut offsets = offsets.to_vec();
     offsets.sort_unstable();
     offsets.dedup();
@@ -50,8 +50,12 @@ fn write(group: &mut Group, offsets: &[u8], gap: u32, next: &mut u32) -> Vec<(u8
             from += count;
         },
     );
-    group.insert(&pieces);
+    group.insert(&pieces, reach);
     points
+}
+
+fn write(group: &mut Group, offsets: &[u8], gap: u32, next: &mut u32) -> Vec<(u8, u32)> {
+    write_to(group, offsets, gap, next, Reach::Top)
 }
 
 fn check(group: &Group) {
@@ -76,14 +80,15 @@ fn check(group: &Group) {
 
 proptest! {
     #[test]
-    fn a_group_answers_as_a_map(steps in prop::collection::vec(step(), 1..60)) {
+    fn a_group_answers_as_a_map(steps in prop::collection::vec(step(), 1..60), all in any::<bool>()) {
+        let reach = if all { Reach::All } else { Reach::Top };
         let mut group = Group::default();
         let mut map: [Option<u32>; 256] = [None; 256];
         let mut next = 5;
         for step in steps {
             match step {
                 Step::Write(offsets, gap) => {
-                    for (offset, ppn) in write(&mut group, &offsets, gap, &mut next) {
+                    for (offset, ppn) in write_to(&mut group, &offsets, gap, &mut next, reach) {
                         map[usize::from(offset)] = Some(ppn);
                     }
                 }
@@ -136,6 +141,27 @@ fn an_old_segment_moves_one_level_down_and_compaction_brings_it_up_again() {
     assert_eq!(group.levels(), 3, "members below the top are not taken out");
     group.compact();
     assert_eq!((group.levels(), group.pieces.len(), group.packed_bytes()), (1, 1, 10));
+}
+
+#[test]
+fn members_may_be_taken_out_of_all_levels() {
+    let (mut top, mut all) = (Group::default(), Group::default());
+    let mut next = 100;
+    for offsets in [&[10u8, 20, 30][..], &[5, 15, 27], &[8, 40], &[10, 20, 30]] {
+        let offsets: Vec<u8> = offsets.to_vec();
+        write_to(&mut top, &offsets, 0, &mut next.clone(), Reach::Top);
+        write_to(&mut all, &offsets, 0, &mut next, Reach::All);
+    }
+    assert_eq!((top.pieces.len(), all.pieces.len()), (5, 4), "the first is wholly overwritten");
+    top.compact();
+    assert_eq!(top.pieces.len(), 4);
+}
+
+#[test]
+fn sets_of_ranges() {
+    for (first, last) in [(0, 255), (0, 0), (255, 255), (63, 64), (10, 200), (128, 191)] {
+        assert_eq!(Set::range(first, last), (first..=last).collect());
+    }
 }
 
 #[test]

@@ -1,0 +1,152 @@
+//! Bijections, exactness, and that no page is forgotten.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use proptest::prelude::*;
+
+fn dice(seed: u32) -> impl FnMut(u32) -> u32 {
+    let mut state = seed | 1;
+    move |bound| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        ((u64::from(state) * u64::from(bound)) >> 32) as u32
+    }
+}
+
+/// Pages in the order in which they are written to a group: runs, with scattered pages between. The last of an LPA counts.
+fn written() -> impl Strategy<Value = Vec<u16>> {
+    let piece = prop_oneof![
+        3 => (any::<u16>(), 1u16..300).prop_map(|(first, count)| {
+            (0..count).map_while(|i| first.checked_add(i)).collect::<Vec<u16>>()
+        }),
+        2 => prop::collection::vec(any::<u16>(), 1..20),
+    ];
+    prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
+}
+
+fn points(order: &[u16]) -> Vec<Point> {
+    let newest: std::collections::BTreeMap<u16, u16> = order.iter().copied().zip(0..).collect();
+    newest.into_iter().collect()
+}
+
+/// The first pages in a row whose LPAs follow one another.
+fn exemplary(order: &[u16], count: usize) -> Vec<Point> {
+    let follows = |pair: &&[u16]| u32::from(pair[1]) == u32::from(pair[0]) + 1;
+    let runs = order.windows(2).zip(1u16..).filter(|(pair, _)| follows(pair));
+    runs.map(|(pair, local)| (pair[1], local)).take(count).collect()
+}
+
+#[test]
+fn the_model_is_eight_bytes() {
+    let model = LinearModel { start: 7, group: 300, slope: Half::nearest(-0.5), base: 65_000 };
+    assert_eq!(size_of::<LinearModel>(), LinearModel::BYTES);
+    assert_eq!(LinearModel::from_bytes(model.to_bytes()), model);
+    assert_eq!((model.predict(7), model.predict(10)), (Some(65_000), Some(64_998)));
+    let steep = LinearModel { slope: Half::nearest(2.0), ..model };
+    assert_eq!(steep.predict(u16::MAX), None);
+}
+
+#[test]
+fn halves_are_nearest() {
+    assert_eq!(Half::nearest(1.0), Half::ONE);
+    assert_eq!(
+        (Half::nearest(1.0 / 3.0).0, Half::nearest(-2.0).0, Half::nearest(1e9).0),
+        (0x3555, 0xc000, 0x7bff)
+    );
+    for bits in 0..0x7c00u16 {
+        assert_eq!(Half::nearest(Half(bits).value()), Half(bits));
+    }
+    assert_eq!(
+        (Half::ONE.times(65_535), Half::nearest(0.5).times(3), Half::nearest(-0.5).times(3)),
+        (65_535, 2, -2)
+    );
+}
+
+#[test]
+fn the_papers_iterations() {
+    assert_eq!(Settings::default().iterations(), 3, "q = 0.99, p = 0.95, k = 3");
+    assert_eq!(Settings { inliers: 0.5, ..Settings::default() }.iterations(), 35);
+    assert_eq!(Settings { inliers: 1.0, ..Settings::default() }.iterations(), 1);
+}
+
+#[test]
+fn a_stream_is_one_model_and_random_writes_are_outliers() {
+    let mut order: Vec<u16> = (1000..3000).collect();
+    for (at, lpn) in [(3, 40_000), (500, 9), (501, 50_001), (1500, 7)] {
+        order.insert(at, lpn);
+    }
+    let (points, settings) = (points(&order), Settings::default());
+    let trained = train(4, &points, &exemplary(&order, 3), &settings, &mut dice(1));
+    assert!(trained.models.len() <= 5, "{:?}", trained.models);
+    assert_eq!(trained.outliers.len(), 4, "{:?}", trained.outliers);
+    let quiet: Vec<u16> = (1000..3000).collect();
+    let quiet = super::tests::points(&quiet);
+    let trained = train(4, &quiet, &quiet[..3], &settings, &mut dice(1));
+    assert_eq!((trained.models.len(), trained.outliers.len(), trained.iterations), (1, 0, 1));
+    let line = Line { slope: 1.0, intercept: -5001.0 };
+    let shifted: Vec<Point> = (6000..8000).map(|lpa| (lpa, lpa - 5001)).collect();
+    assert_eq!(literal_outliers(&shifted, line), 2000, "-5001 is no 16-bit float");
+}
+
+#[test]
+fn two_runs_of_a_stream_are_two_lines() {
+    let order: Vec<u16> = (0..1000).chain(30_000..31_000).collect();
+    let points = points(&order);
+    let paper = Settings { rounds: 1, ..Settings::default() };
+    let one = train(0, &points, &exemplary(&order, 3), &paper, &mut dice(1));
+    assert_eq!((one.models.len(), one.outliers.len()), (1, 1000));
+    let all = train(0, &points, &exemplary(&order, 3), &Settings::default(), &mut dice(1));
+    assert_eq!((all.models.len(), all.outliers.len()), (2, 0));
+}
+
+proptest! {
+    #[test]
+    fn local_addresses_are_a_bijection_onto_the_group(
+        channels in 1u32..4, luns in 1u32..4, planes in 1u32..3, pages in 1u32..9, chosen in any::<u64>(),
+    ) {
+        let geometry = Geometry {
+            channels, luns_per_channel: luns, planes_per_lun: planes, blocks_per_plane: 4, pages_per_block: pages,
+            page_bytes: 512, oob_bytes: 64,
+        };
+        let good = (0..geometry.blocks()).filter(|block| block % 64 == 0 || chosen >> (block % 64) & 1 == 1);
+        let group = LinearGroup { blocks: good.map(Pbn).collect() };
+        let mut seen = std::collections::BTreeSet::new();
+        for local in 0..group.pages(&geometry) {
+            let ppn = group.global(&geometry, local);
+            prop_assert!(seen.insert(ppn.0));
+            prop_assert_eq!(group.local(&geometry, ppn), Some(local));
+        }
+        for ppn in (0..geometry.pages()).map(Ppn) {
+            prop_assert_eq!(group.local(&geometry, ppn).is_some(), seen.contains(&ppn.0));
+        }
+    }
+
+    #[test]
+    fn every_page_is_in_one_model_or_an_outlier(order in written(), rounds in 1u32..5, seed in any::<u32>()) {
+        let points = points(&order);
+        let settings = Settings { rounds, ..Settings::default() };
+        let trained = train(9, &points, &exemplary(&order, 3), &settings, &mut dice(seed));
+        for pair in trained.models.windows(2) {
+            prop_assert!(pair[0].last < pair[1].model.start, "ranges are disjoint");
+        }
+        let outliers: std::collections::BTreeMap<u16, u16> = trained.outliers.iter().copied().collect();
+        prop_assert_eq!(outliers.len(), trained.outliers.len());
+        let mut members = vec![0; trained.models.len()];
+        for &(lpa, local) in &points {
+            let covering = trained.models.iter().position(|own| own.model.start <= lpa && lpa <= own.last);
+            match outliers.get(&lpa) {
+                Some(&kept) => prop_assert_eq!(kept, local),
+                None => {
+                    let own = covering.unwrap();
+                    prop_assert_eq!(trained.models[own].model.predict(lpa), Some(local));
+                    members[own] += 1;
+                }
+            }
+        }
+        for (own, count) in trained.models.iter().zip(members) {
+            let covered = u32::from(own.last - own.model.start) + 1;
+            let present = points.iter().filter(|point| own.model.start <= point.0 && point.0 <= own.last).count();
+            prop_assert_eq!(present as u32, covered, "LPAs are covered without a gap");
+            prop_assert!(count >= 2, "a model of one page gains nothing");
+        }
+    }
+}
