@@ -297,6 +297,18 @@ fn several_images_are_exports_by_name() {
     serving.stop();
 }
 
+/// Whether a scheme may lose what it acknowledged without a flush or FUA.
+fn buffers_writes(scheme: &str) -> bool {
+    struct Ask;
+    impl ftl::schemes::Visitor for Ask {
+        type Out = bool;
+        fn visit<S: ftl::Scheme + Clone + Send + 'static>(self) -> bool {
+            S::BUFFERS_WRITES
+        }
+    }
+    ftl::schemes::with(scheme, Ask).unwrap()
+}
+
 /// What pages hold: `write` numbers by page, as the client knows them.
 #[derive(Default)]
 struct Known {
@@ -309,8 +321,8 @@ fn content(page: u64, write: u64) -> Vec<u8> {
     [page.to_le_bytes(), write.to_le_bytes()].concat().repeat(256)
 }
 
-/// Writes random pages, 8 in flight, with a flush now and then, until the server is gone.
-fn load(mut stream: &UnixStream, known: &mut Known, pages: u64, next: &mut u64) {
+/// Writes random pages, 8 in flight, one in 16 with FUA, until the server is gone.
+fn load(mut stream: &UnixStream, known: &mut Known, pages: u64, next: &mut u64, fua_alone: bool) {
     loop {
         let mut batch = Vec::new();
         let mut writes = Vec::new();
@@ -335,6 +347,9 @@ fn load(mut stream: &UnixStream, known: &mut Known, pages: u64, next: &mut u64) 
             }
             assert_eq!(reply[4..8], [0; 4]);
             let number = u64::from_be_bytes(reply[8..].try_into().unwrap());
+            if fua_alone && number % 16 != 0 {
+                continue;
+            }
             let page = writes.iter().find(|write| write.1 == number).unwrap().0;
             let before = known.acknowledged.entry(page).or_default();
             *before = number.max(*before);
@@ -369,7 +384,7 @@ fn killed_under_load_nothing_acknowledged_is_lost() {
             let after = Duration::from_millis(20 + kill * 37 % 300);
             let stream = client.stream.try_clone().unwrap();
             std::thread::scope(|scope| {
-                scope.spawn(|| load(&stream, &mut known, 8000, &mut next));
+                scope.spawn(|| load(&stream, &mut known, 8000, &mut next, buffers_writes(scheme)));
                 std::thread::sleep(after);
                 serving.kill();
             });

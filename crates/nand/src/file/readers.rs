@@ -14,7 +14,7 @@ use crate::{Lpn, Ppn};
 pub struct Fetch {
     /// Whose data it holds.
     pub lpn: Lpn,
-    /// The page.
+    /// The page; no page's number when the data come from the data buffer.
     pub ppn: Ppn,
     /// CRC of its data.
     pub(super) crc: u32,
