@@ -420,9 +420,9 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         } else {
             self.landed.store(core.flash.nand().sequence(), Ordering::Release);
         }
-        if !reads.cells.is_empty() {
-            reads.reader = Some(core.flash.nand().reader());
-        }
+        // Also without reads of clients: those of merged pages are over.
+        let reader = core.flash.nand_mut().reader();
+        reads.reader = (!reads.cells.is_empty()).then_some(reader);
     }
 
     /// Returns when everything up to `operation` is durable.
@@ -708,9 +708,13 @@ impl<S: Scheme, M: Medium> Core<S, M> {
             return Ok((None, done));
         }
         let mut content = vec![0; page as usize];
-        let reader = self.flash.nand().reader();
-        fetch(Some(&reader), &cells, &mut content)?;
-        Ok((Some(content), done))
+        match &cells[..] {
+            [Cell::From(fetch)] => {
+                self.flash.nand().read_now(fetch, &mut content).map_err(|_| IoError::Device)?;
+                Ok((Some(content), done))
+            }
+            _ => Err(IoError::Device),
+        }
     }
 
     fn write(&mut self, offset: u64, data: &Bytes, at: Done) -> Result<Done, IoError> {

@@ -42,7 +42,7 @@ pub use medium::Medium;
 pub use mount::Mounted;
 pub use readers::{Fetch, Reader};
 
-use readers::Readers;
+use readers::{Readers, Rescued};
 
 /// Pages staged before they are written whether or not anybody asks.
 const MOST_STAGED: usize = 2048;
@@ -88,6 +88,10 @@ pub struct FileNand<T: Timing, M: Medium = File> {
     fetches: Vec<Fetch>,
     /// The data buffer: what each slot holds, and its CRC.
     slots: Vec<Option<(Bytes, u32)>>,
+    /// Pages that host reads were sent to, with their CRCs, since a reader was started last.
+    recent: Vec<(Ppn, u32)>,
+    /// Those whose pages were about to be written again.
+    rescued: Rescued,
     readers: Arc<Readers>,
     /// Steps of recovery and when each began.
     steps: Vec<(&'static str, Instant)>,
@@ -148,6 +152,8 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             under_way: Lpn(0),
             fetches: Vec::new(),
             slots: Vec::new(),
+            recent: Vec::new(),
+            rescued: Rescued::default(),
             readers: Arc::new(Readers::default()),
             steps: Vec::new(),
         }
@@ -175,9 +181,19 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.fetches.drain(..)
     }
 
-    /// Starts a reading of bytes beside the array. Pages fetched before can be read until it ends.
-    pub fn reader(&self) -> Reader<M> {
-        Reader::new(self.medium.clone(), self.places, self.readers.clone())
+    /// Starts a reading of bytes beside the array. Pages fetched since the last one was started can be read until it
+    /// ends.
+    pub fn reader(&mut self) -> Reader<M> {
+        self.recent.clear();
+        let rescued = std::mem::take(&mut self.rescued);
+        Reader::new(self.medium.clone(), self.places, self.readers.clone(), rescued)
+    }
+
+    /// The data of a page just fetched.
+    pub fn read_now(&self, fetch: &Fetch, to: &mut [u8]) -> io::Result<()> {
+        let none = Rescued::default();
+        let reader = Reader::new(self.medium.clone(), self.places, self.readers.clone(), none);
+        reader.read(std::slice::from_ref(fetch), to)
     }
 
     /// Writes everything staged: it survives the death of this process. What cannot be written stays staged, and
@@ -248,6 +264,13 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.record(sequence, false)?;
         self.medium.sync()?;
         self.readers.wait();
+        // Reads of this batch have no reader yet: what they were sent to is kept in memory.
+        for (ppn, crc) in std::mem::take(&mut self.recent) {
+            let mut data = Vec::with_capacity(self.page_bytes);
+            if self.load(ppn, &mut data) {
+                self.rescued.insert((ppn.0, crc), Bytes::from(data));
+            }
+        }
         self.reusable = sequence;
         Ok(())
     }
@@ -318,6 +341,9 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         if self.fetches.last().is_some_and(|fetch| fetch.lpn == lpn) {
             self.fetches.pop();
         }
+        if ppn != NO_PAGE {
+            self.recent.push((ppn, crc));
+        }
         self.fetches.push(Fetch { lpn, ppn, crc, staged });
     }
 
@@ -370,6 +396,8 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             under_way: self.under_way,
             fetches: self.fetches,
             slots: self.slots,
+            recent: self.recent,
+            rescued: self.rescued,
             readers: self.readers,
             steps: self.steps,
         }
