@@ -188,8 +188,8 @@ impl<S: Scheme> Sweep<S> {
         session.contents(&mut found)?;
         for (lpn, &found) in found.iter().enumerate() {
             let (last, older) = (host.states[lpn], &self.older[lpn]);
-            // The death of the process takes trims back, but no write.
-            let written = loss == Loss::Process && last.is_some();
+            // The death of the process takes trims back, but no write, unless it was in the device's volatile buffer.
+            let written = loss == Loss::Process && last.is_some() && !S::BUFFERS_WRITES;
             if found != last && (written || !older.contains(&found)) {
                 return Err(format!(
                     "LPN {lpn} holds {}, but {} was issued last, and before it, since the last sync, {}",

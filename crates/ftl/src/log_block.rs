@@ -465,7 +465,11 @@ impl<P: Policy> Scheme for LogBlock<P> {
     }
 
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
-        for lpn in (0..self.core.exported_pages).map(Lpn) {
+        self.mapped_in(flash, Lpn(0), self.core.exported_pages, each);
+    }
+
+    fn mapped_in<N: Nand>(&self, flash: &Flash<N>, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
+        for lpn in (first.0..first.0 + pages).map(Lpn) {
             if let Some(ppn) = self.core.lookup(flash, lpn) {
                 each(lpn, ppn);
             }

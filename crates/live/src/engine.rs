@@ -235,7 +235,7 @@ impl<M: Medium> Reads<M> {
     fn run(&self, first: usize, most: usize) -> usize {
         let cells = &self.cells[first..first + most];
         let follows = |pair: &[Cell]| match pair {
-            [Cell::From(a), Cell::From(b)] => a.ppn.0 + 1 == b.ppn.0,
+            [Cell::From(a), Cell::From(b)] => a.ppn.0.checked_add(1) == Some(b.ppn.0),
             [Cell::Zeros, Cell::Zeros] => true,
             _ => false,
         };
@@ -420,9 +420,9 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         } else {
             self.landed.store(core.flash.nand().sequence(), Ordering::Release);
         }
-        if !reads.cells.is_empty() {
-            reads.reader = Some(core.flash.nand().reader());
-        }
+        // Also without reads of clients: those of merged pages are over.
+        let reader = core.flash.nand_mut().reader();
+        reads.reader = (!reads.cells.is_empty()).then_some(reader);
     }
 
     /// Returns when everything up to `operation` is durable.
@@ -466,16 +466,28 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             }
             extents.len()
         };
+        let (mut most_pages, mut mapped) = (EXTENT_PAGES, Vec::new());
         while at < end {
             let first = (at / page) as u32;
-            let pages = EXTENT_PAGES.min((end.div_ceil(page) - u64::from(first)) as u32);
+            let pages = most_pages.min((end.div_ceil(page) - u64::from(first)) as u32);
+            // Some schemes look at everything to tell of a part.
+            most_pages = most_pages.saturating_mul(4);
+            mapped.clear();
+            let scheme = core.device.scheme();
+            scheme.mapped_in(&core.flash, Lpn(first), pages, &mut |lpn, _| mapped.push(lpn.0));
+            if S::BUFFERS_WRITES {
+                let range = first..first + pages;
+                scheme.buffered(&mut |lpn, _| mapped.extend(range.contains(&lpn.0).then_some(lpn.0)));
+                mapped.sort_unstable();
+                mapped.dedup();
+            }
             let mut next = u64::from(first) * page;
-            core.device.scheme().mapped_in(&core.flash, Lpn(first), pages, &mut |lpn, _| {
-                let from = u64::from(lpn.0) * page;
+            for &lpn in &mapped {
+                let from = u64::from(lpn) * page;
                 add(next, from, false);
                 add(from, end.min(from + page), true);
                 next = from + page;
-            });
+            }
             at = end.min(u64::from(first + pages) * page);
             if add(next, at, false) > most {
                 break;
@@ -603,8 +615,9 @@ impl<S: Scheme, M: Medium> Core<S, M> {
             Op::WriteZeroes { allocate } => self.zero(request, allocate, at),
             Op::Flush => self.step(HostOp::Flush, 0, 0, at),
         };
-        // What a trim or write-zeroes forgot is durable after a flush of the FTL.
-        let unsettled = request.fua && !matches!(request.op, Op::Write | Op::Read);
+        // What a trim or write-zeroes forgot is durable after a flush of the FTL, and what a scheme has in its buffer.
+        let written = matches!(request.op, Op::Write) && !S::BUFFERS_WRITES;
+        let unsettled = request.fua && request.op != Op::Read && !written;
         let result = match result {
             Ok(done) if unsettled => self.step(HostOp::Flush, 0, 0, done),
             result => result,
@@ -695,9 +708,13 @@ impl<S: Scheme, M: Medium> Core<S, M> {
             return Ok((None, done));
         }
         let mut content = vec![0; page as usize];
-        let reader = self.flash.nand().reader();
-        fetch(Some(&reader), &cells, &mut content)?;
-        Ok((Some(content), done))
+        match &cells[..] {
+            [Cell::From(fetch)] => {
+                self.flash.nand().read_now(fetch, &mut content).map_err(|_| IoError::Device)?;
+                Ok((Some(content), done))
+            }
+            _ => Err(IoError::Device),
+        }
     }
 
     fn write(&mut self, offset: u64, data: &Bytes, at: Done) -> Result<Done, IoError> {

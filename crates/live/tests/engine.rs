@@ -7,8 +7,8 @@ use std::path::Path;
 use bytes::Bytes;
 use check::{Dice, Loss, LossyMedium};
 use ftl::schemes::{self, Visitor};
-use ftl::Scheme;
-use live::{Answer, Engine, IoError, Op, Reads, Request, Settings};
+use ftl::{Config, Scheme};
+use live::{Answer, Engine, IoError, Op, Reads, Request};
 use nand::{Description, Device, FileNand, Geometry};
 
 const SECTOR: u32 = 512;
@@ -28,17 +28,28 @@ fn device() -> Device {
     Device::tiny(geometry, EXPORTED_PAGES)
 }
 
-fn image(scheme: &str) -> LossyMedium {
-    let medium = LossyMedium::new();
-    let settings = Settings::new(scheme, 16 << 10);
-    let text = format!(
-        "scheme = \"{scheme}\"\ncache_bytes = {}\nforeground_superblocks = {}\nbackground_superblocks = {}\n\
-         cost_benefit = false\n",
-        settings.cache_bytes, settings.foreground_superblocks, settings.background_superblocks
-    );
-    let description = Description { device: device(), settings: text };
-    FileNand::format(&medium, Path::new("image"), &description).unwrap();
-    medium
+/// A fresh image for a scheme, with as little memory for mapping as it agrees to.
+fn image<S: Scheme>(scheme: &str) -> LossyMedium {
+    let mut cache_bytes = 16 << 10;
+    loop {
+        let medium = LossyMedium::new();
+        let settings = format!(
+            "scheme = \"{scheme}\"\ncache_bytes = {cache_bytes}\nforeground_superblocks = {}\n\
+             background_superblocks = {}\ncost_benefit = false\n",
+            Config::FOREGROUND,
+            Config::BACKGROUND
+        );
+        let description = Description { device: device(), settings };
+        FileNand::format(&medium, Path::new("image"), &description).unwrap();
+        match Engine::<S, _>::open_on(medium.clone(), Path::new("image")) {
+            Ok((engine, _)) => {
+                engine.power_off().unwrap();
+                return medium;
+            }
+            Err(error) => assert!(cache_bytes < 16 << 20, "{error}"),
+        }
+        cache_bytes *= 2;
+    }
 }
 
 /// What each sector may hold: the number of the write that filled it, 0 for zeros.
@@ -69,7 +80,7 @@ fn content(sector: u32, write: u64) -> [u8; SECTOR as usize] {
 
 impl<S: Scheme> Model<S> {
     fn new(scheme: &str, seed: u64) -> Model<S> {
-        let medium = image(scheme);
+        let medium = image::<S>(scheme);
         let (engine, _) = Engine::open_on(medium.clone(), Path::new("image")).unwrap();
         let (last, forgotten) = (vec![0; SECTORS as usize], vec![false; SECTORS as usize]);
         let older = vec![Vec::new(); SECTORS as usize];
@@ -124,6 +135,10 @@ impl<S: Scheme> Model<S> {
             let (offset, length) = (u64::from(first * SECTOR), count * SECTOR);
             batch.push(Request { op, offset, length, fua, data: data.into() });
             expected.push(before);
+            if fua || op == Op::Flush {
+                // What follows in the batch need not be durable with it.
+                break;
+            }
         }
         let answers = self.submit(&batch);
         for ((request, before), answer) in batch.iter().zip(expected).zip(answers) {
@@ -197,7 +212,7 @@ impl<S: Scheme> Model<S> {
         let found = self.read_all();
         for (at, &found) in found.iter().enumerate() {
             let (last, older) = (self.last[at], &self.older[at]);
-            let kept = loss == Loss::Process && !self.forgotten[at];
+            let kept = loss == Loss::Process && !self.forgotten[at] && !S::BUFFERS_WRITES;
             assert!(
                 found == last || (!kept && older.contains(&found)),
                 "{loss:?}: sector {at} holds write {found}, not {last} or one of {older:?}"
@@ -213,7 +228,8 @@ impl<S: Scheme> Model<S> {
 }
 
 fn for_every_scheme<V: Visitor<Out = ()>>(visitor: impl Fn(&'static str) -> V) {
-    for info in schemes::ALL.iter().filter(|info| live::can_serve(info.name)) {
+    for info in schemes::ALL {
+        println!("{}", info.name);
         schemes::with(info.name, visitor(info.name)).unwrap();
     }
 }
@@ -257,7 +273,8 @@ fn a_full_disk_stops_writes_and_loses_nothing() {
             model.medium.fill_up(Some(0));
             let sector = content(3, 77);
             let data = Bytes::copy_from_slice(&sector);
-            let write = Request { op: Op::Write, offset: 3 * 512, length: 512, fua: false, data };
+            // With FUA, which no write buffer can answer for the disk.
+            let write = Request { op: Op::Write, offset: 3 * 512, length: 512, fua: true, data };
             assert_eq!(model.submit(std::slice::from_ref(&write)), [Err(IoError::NoSpace)]);
             assert_eq!(model.submit(std::slice::from_ref(&write)), [Err(IoError::NoSpace)]);
             // Not acknowledged: either is right, and reading works.
@@ -265,7 +282,7 @@ fn a_full_disk_stops_writes_and_loses_nothing() {
             assert!(found[3] == 77 || found[3] == model.last[3]);
             assert!(found.iter().zip(&model.last).enumerate().all(|(at, (a, b))| at == 3 || a == b));
             model.medium.fill_up(None);
-            assert_eq!(model.submit(&[write]), [Ok(Answer::Done)]);
+            assert!(matches!(model.submit(&[write])[..], [Ok(Answer::Durable(_))]));
             model.change(3, 77, false);
             model.check_all();
             model.cut(Loss::Process);
@@ -306,7 +323,7 @@ fn several_clients_never_mix_their_bytes() {
     impl Visitor for Clients {
         type Out = ();
         fn visit<S: Scheme + Clone + Send + 'static>(self) {
-            let (engine, _) = Engine::<S, _>::open_on(image(self.0), Path::new("image")).unwrap();
+            let (engine, _) = Engine::<S, _>::open_on(image::<S>(self.0), Path::new("image")).unwrap();
             std::thread::scope(|scope| {
                 for client in 0..4u64 {
                     let engine = &engine;

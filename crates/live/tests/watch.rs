@@ -101,10 +101,9 @@ fn metrics_count_what_happened() {
             value("ftl_flash_operations_total{export=\"disk\",operation=\"program\",cause=\"host\"}");
         assert!(programs >= 10.0 || info.name != "page");
         assert_eq!(value("ftl_superblocks{export=\"disk\",state=\"all\"}"), 48.0);
-        assert!(
-            value("ftl_device_latency_seconds{export=\"disk\",kind=\"write\",quantile=\"0.5\"}")
-                >= 0.0002 * 0.98
-        );
+        // A write buffer answers at once.
+        let median = value("ftl_device_latency_seconds{export=\"disk\",kind=\"write\",quantile=\"0.5\"}");
+        assert!(median >= 0.0002 * 0.98 || info.name != "page");
         assert!(get(at, "GET /secret HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert_eq!(get(at, &"x".repeat(20_000)), "");
         assert_eq!(server.stop().panic, None);

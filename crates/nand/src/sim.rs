@@ -206,6 +206,12 @@ impl<T: Timing> SimNand<T> {
         }
     }
 
+    /// Gives a page the spare bytes that an image has of it; they are reserved with it.
+    pub(crate) fn restore_spare(&mut self, ppn: Ppn, spare: &[u8]) {
+        let pages = self.array.geometry.pages() as usize;
+        self.array.staging.restore(ppn, spare, pages);
+    }
+
     /// Tells the clock what was restored.
     pub(crate) fn restored(&mut self) {
         self.start();

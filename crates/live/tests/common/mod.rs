@@ -45,7 +45,12 @@ impl Folder {
         let path = self.0.join(name);
         let mut device = Device::tiny(geometry, 1500);
         change(&mut device);
-        live::create(&path, &device, &Settings::new(scheme, 16 << 10)).unwrap();
+        // As little memory for mapping as the scheme agrees to.
+        let mut cache = 16 << 10;
+        while let Err(error) = live::create(&path, &device, &Settings::new(scheme, cache)) {
+            assert!(cache < 16 << 20, "{error}");
+            cache *= 2;
+        }
         path
     }
 }

@@ -19,6 +19,8 @@ const STATE_MAGIC: [u8; 4] = *b"FTLS";
 const BLOCKS_AT: u64 = 1 << 17;
 /// What begins on a multiple of this: the records of pages, and the data.
 const ALIGNMENT: u64 = 1 << 20;
+/// Most spare bytes of a page: a record counts them in one byte.
+const MOST_SPARE: u32 = 255;
 /// Bytes of the record of a page or of a block. They divide 512, so that no record lies in two sectors.
 pub(super) const RECORD_BYTES: usize = 32;
 
@@ -26,8 +28,11 @@ pub(super) const RECORD_BYTES: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
     pages_at: u64,
+    spare_at: u64,
     data_at: u64,
     page_bytes: u64,
+    /// Spare bytes that the file has room for beside each page.
+    pub spare_bytes: usize,
     /// Bytes of the whole file.
     pub end: u64,
 }
@@ -36,9 +41,12 @@ impl Places {
     pub fn new(geometry: &Geometry) -> Places {
         let record = RECORD_BYTES as u64;
         let pages_at = (BLOCKS_AT + record * u64::from(geometry.blocks())).next_multiple_of(ALIGNMENT);
-        let data_at = (pages_at + record * u64::from(geometry.pages())).next_multiple_of(ALIGNMENT);
+        let pages = u64::from(geometry.pages());
+        let spare_at = (pages_at + record * pages).next_multiple_of(ALIGNMENT);
+        let spare_bytes = geometry.oob_bytes.saturating_sub(Oob::BYTES).min(MOST_SPARE) as usize;
+        let data_at = (spare_at + spare_bytes as u64 * pages).next_multiple_of(ALIGNMENT);
         let page_bytes = u64::from(geometry.page_bytes);
-        Places { pages_at, data_at, page_bytes, end: data_at + geometry.raw_bytes() }
+        Places { pages_at, spare_at, data_at, page_bytes, spare_bytes, end: data_at + geometry.raw_bytes() }
     }
 
     pub fn block(&self, block: u32) -> u64 {
@@ -47,6 +55,10 @@ impl Places {
 
     pub fn page(&self, page: u32) -> u64 {
         self.pages_at + RECORD_BYTES as u64 * u64::from(page)
+    }
+
+    pub fn spare(&self, page: u32) -> u64 {
+        self.spare_at + self.spare_bytes as u64 * u64::from(page)
     }
 
     pub fn data(&self, page: u32) -> u64 {
@@ -154,7 +166,7 @@ impl BlockRecord {
         put64(&mut bytes, 8, self.before);
         put32(&mut bytes, 16, self.erases);
         put32(&mut bytes, 20, u32::from(self.bad));
-        let crc = salted(&bytes[..28], block);
+        let crc = salted(&bytes[..28], block, &[]);
         put32(&mut bytes, 28, crc);
         bytes
     }
@@ -164,7 +176,7 @@ impl BlockRecord {
         if bytes.iter().all(|&byte| byte == 0) {
             return Some(BlockRecord::default());
         }
-        (get32(bytes, 28) == salted(&bytes[..28], block)).then(|| BlockRecord {
+        (get32(bytes, 28) == salted(&bytes[..28], block, &[])).then(|| BlockRecord {
             erased: get64(bytes, 0),
             before: get64(bytes, 8),
             erases: get32(bytes, 16),
@@ -179,6 +191,8 @@ pub(super) struct PageRecord {
     pub sequence: u64,
     pub oob: Oob,
     pub data_crc: u32,
+    /// Spare bytes that were programmed with it.
+    pub spare: u8,
 }
 
 /// A record as it is found.
@@ -193,20 +207,23 @@ pub(super) enum Found {
 
 const LOST: u64 = 1 << 58;
 const KIND_SHIFT: u32 = 56;
+const SPARE_SHIFT: u32 = 40;
 const TORN: u64 = 3;
 
 impl PageRecord {
-    pub fn bytes(&self, page: u32) -> [u8; RECORD_BYTES] {
+    /// The record, and with it the CRC of the `spare` bytes, as many as [`PageRecord::spare`] says.
+    pub fn bytes(&self, page: u32, spare: &[u8]) -> [u8; RECORD_BYTES] {
         let oob = &self.oob;
         let lost = if oob.lost { LOST } else { 0 };
-        let word = oob.version | (oob.kind as u64) << KIND_SHIFT | lost;
+        let word =
+            oob.version | (oob.kind as u64) << KIND_SHIFT | u64::from(self.spare) << SPARE_SHIFT | lost;
         let mut bytes = [0; RECORD_BYTES];
         put64(&mut bytes, 0, self.sequence);
         put64(&mut bytes, 8, word);
         put32(&mut bytes, 16, oob.id);
         put32(&mut bytes, 20, oob.epoch);
         put32(&mut bytes, 24, self.data_crc);
-        let crc = salted(&bytes[..28], page);
+        let crc = salted(&bytes[..28], page, spare);
         put32(&mut bytes, 28, crc);
         bytes
     }
@@ -216,16 +233,23 @@ impl PageRecord {
         let mut bytes = [0; RECORD_BYTES];
         put64(&mut bytes, 0, sequence);
         put64(&mut bytes, 8, TORN << KIND_SHIFT);
-        let crc = salted(&bytes[..28], page);
+        let crc = salted(&bytes[..28], page, &[]);
         put32(&mut bytes, 28, crc);
         bytes
     }
 
-    pub fn parse(bytes: &[u8], page: u32) -> Found {
+    /// The spare bytes that a record counts, whole or not.
+    pub fn spare_in(bytes: &[u8]) -> usize {
+        usize::from(bytes[8 + SPARE_SHIFT as usize / 8])
+    }
+
+    /// What a record says; `spare` are all the spare bytes beside the page.
+    pub fn parse(bytes: &[u8], page: u32, spare: &[u8]) -> Found {
         if bytes.iter().all(|&byte| byte == 0) {
             return Found::Blank;
         }
-        if get32(bytes, 28) != salted(&bytes[..28], page) {
+        let spare = spare.get(..PageRecord::spare_in(bytes)).unwrap_or_default();
+        if get32(bytes, 28) != salted(&bytes[..28], page, spare) {
             return Found::Torn(u64::MAX);
         }
         let (sequence, word) = (get64(bytes, 0), get64(bytes, 8));
@@ -238,15 +262,17 @@ impl PageRecord {
         let version = word & Oob::MAX_VERSION;
         let oob =
             Oob { kind, id: get32(bytes, 16), version, epoch: get32(bytes, 20), lost: word & LOST != 0 };
-        Found::Page(PageRecord { sequence, oob, data_crc: get32(bytes, 24) })
+        Found::Page(PageRecord { sequence, oob, data_crc: get32(bytes, 24), spare: spare.len() as u8 })
     }
 }
 
-/// CRC of a record and of the number of its block or page, so that a record in a wrong place is not one.
-fn salted(bytes: &[u8], number: u32) -> u32 {
+/// CRC of a record, of the number of its block or page, so that a record in a wrong place is not one, and of the spare
+/// bytes beside it.
+fn salted(bytes: &[u8], number: u32, spare: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(bytes);
     hasher.update(&number.to_le_bytes());
+    hasher.update(spare);
     hasher.finalize()
 }
 
@@ -276,14 +302,22 @@ mod tests {
         fn page_records_are_kept_and_damage_is_seen(
             id in any::<u32>(), version in 0..=Oob::MAX_VERSION, epoch in any::<u32>(), lost in any::<bool>(),
             kind in 0..3u8, sequence in 1..u64::MAX, data_crc in any::<u32>(), page in any::<u32>(), flip in 0..256usize,
+            spare in proptest::collection::vec(any::<u8>(), 0..50),
         ) {
             let kind = [PageKind::Data, PageKind::Translation, PageKind::Metadata][kind as usize];
-            let record = PageRecord { sequence, oob: Oob { kind, id, version, epoch, lost }, data_crc };
-            let mut bytes = record.bytes(page);
-            prop_assert_eq!(PageRecord::parse(&bytes, page), Found::Page(record));
-            prop_assert_eq!(PageRecord::parse(&bytes, page ^ 1), Found::Torn(u64::MAX));
+            let oob = Oob { kind, id, version, epoch, lost };
+            let record = PageRecord { sequence, oob, data_crc, spare: spare.len() as u8 };
+            let mut bytes = record.bytes(page, &spare);
+            let mut beside = [&spare[..], &[7; 50]].concat();
+            prop_assert_eq!(PageRecord::parse(&bytes, page, &beside), Found::Page(record));
+            prop_assert_eq!(PageRecord::parse(&bytes, page ^ 1, &beside), Found::Torn(u64::MAX));
+            if !spare.is_empty() {
+                beside[flip % spare.len()] ^= 1;
+                prop_assert_eq!(PageRecord::parse(&bytes, page, &beside), Found::Torn(u64::MAX));
+                beside[flip % spare.len()] ^= 1;
+            }
             bytes[flip / 8] ^= 1 << (flip % 8);
-            prop_assert_eq!(PageRecord::parse(&bytes, page), Found::Torn(u64::MAX));
+            prop_assert_eq!(PageRecord::parse(&bytes, page, &beside), Found::Torn(u64::MAX));
         }
 
         #[test]
@@ -327,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_torn_record_is_torn_and_a_blank_one_blank() {
-        assert_eq!(PageRecord::parse(&PageRecord::torn(5, 9), 5), Found::Torn(9));
-        assert_eq!(PageRecord::parse(&[0; RECORD_BYTES], 5), Found::Blank);
+        assert_eq!(PageRecord::parse(&PageRecord::torn(5, 9), 5, &[]), Found::Torn(9));
+        assert_eq!(PageRecord::parse(&[0; RECORD_BYTES], 5, &[]), Found::Blank);
     }
 }

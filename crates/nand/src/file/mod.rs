@@ -42,7 +42,7 @@ pub use medium::Medium;
 pub use mount::Mounted;
 pub use readers::{Fetch, Reader};
 
-use readers::Readers;
+use readers::{Readers, Rescued};
 
 /// Pages staged before they are written whether or not anybody asks.
 const MOST_STAGED: usize = 2048;
@@ -86,6 +86,12 @@ pub struct FileNand<T: Timing, M: Medium = File> {
     host: Host,
     under_way: Lpn,
     fetches: Vec<Fetch>,
+    /// The data buffer: what each slot holds, and its CRC.
+    slots: Vec<Option<(Bytes, u32)>>,
+    /// Pages that host reads were sent to, with their CRCs, since a reader was started last.
+    recent: Vec<(Ppn, u32)>,
+    /// Those whose pages were about to be written again.
+    rescued: Rescued,
     readers: Arc<Readers>,
     /// Steps of recovery and when each began.
     steps: Vec<(&'static str, Instant)>,
@@ -145,6 +151,9 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             host: Host::Nothing,
             under_way: Lpn(0),
             fetches: Vec::new(),
+            slots: Vec::new(),
+            recent: Vec::new(),
+            rescued: Rescued::default(),
             readers: Arc::new(Readers::default()),
             steps: Vec::new(),
         }
@@ -172,9 +181,19 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.fetches.drain(..)
     }
 
-    /// Starts a reading of bytes beside the array. Pages fetched before can be read until it ends.
-    pub fn reader(&self) -> Reader<M> {
-        Reader::new(self.medium.clone(), self.places, self.readers.clone())
+    /// Starts a reading of bytes beside the array. Pages fetched since the last one was started can be read until it
+    /// ends.
+    pub fn reader(&mut self) -> Reader<M> {
+        self.recent.clear();
+        let rescued = std::mem::take(&mut self.rescued);
+        Reader::new(self.medium.clone(), self.places, self.readers.clone(), rescued)
+    }
+
+    /// The data of a page just fetched.
+    pub fn read_now(&self, fetch: &Fetch, to: &mut [u8]) -> io::Result<()> {
+        let none = Rescued::default();
+        let reader = Reader::new(self.medium.clone(), self.places, self.readers.clone(), none);
+        reader.read(std::slice::from_ref(fetch), to)
     }
 
     /// Writes everything staged: it survives the death of this process. What cannot be written stays staged, and
@@ -245,6 +264,13 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.record(sequence, false)?;
         self.medium.sync()?;
         self.readers.wait();
+        // Reads of this batch have no reader yet: what they were sent to is kept in memory.
+        for (ppn, crc) in std::mem::take(&mut self.recent) {
+            let mut data = Vec::with_capacity(self.page_bytes);
+            if self.load(ppn, &mut data) {
+                self.rescued.insert((ppn.0, crc), Bytes::from(data));
+            }
+        }
         self.reusable = sequence;
         Ok(())
     }
@@ -297,9 +323,28 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
                 let crc = crc32fast::hash(&data);
                 (Bytes::from(data), crc)
             }
-            Source::Buffer(slot) => panic!("program from slot {slot}: an image has no data buffer"),
+            Source::Buffer(slot) => match self.slots.get(slot as usize) {
+                Some(Some(held)) => held.clone(),
+                _ => panic!("program from slot {slot}, which holds nothing"),
+            },
             Source::Nothing => (self.blank.clone(), 0),
         }
+    }
+
+    /// Sends a page to the host's buffer.
+    fn deliver(&mut self, ppn: Ppn, crc: u32, staged: Option<Bytes>) {
+        if matches!(self.host, Host::Blank) {
+            return;
+        }
+        let lpn = self.under_way;
+        // A scheme may read a page in vain before the right one.
+        if self.fetches.last().is_some_and(|fetch| fetch.lpn == lpn) {
+            self.fetches.pop();
+        }
+        if ppn != NO_PAGE {
+            self.recent.push((ppn, crc));
+        }
+        self.fetches.push(Fetch { lpn, ppn, crc, staged });
     }
 
     /// The page that the host offers for `lpn`.
@@ -350,6 +395,9 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             host: self.host,
             under_way: self.under_way,
             fetches: self.fetches,
+            slots: self.slots,
+            recent: self.recent,
+            rescued: self.rescued,
             readers: self.readers,
             steps: self.steps,
         }
@@ -409,15 +457,9 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
     fn read(&mut self, ppn: Ppn, class: Class, to: Sink, after: Done) -> Result<(Oob, Done), Fault> {
         let (oob, done) = self.sim.read(ppn, class, to, after)?;
         match to {
-            Sink::Host if matches!(self.host, Host::Blank) => {}
             Sink::Host => {
-                let lpn = self.under_way;
-                // A scheme may read a page in vain before the right one.
-                if self.fetches.last().is_some_and(|fetch| fetch.lpn == lpn) {
-                    self.fetches.pop();
-                }
                 let staged = self.stage.get(ppn).cloned();
-                self.fetches.push(Fetch { lpn, ppn, crc: self.crcs[ppn.0 as usize], staged });
+                self.deliver(ppn, self.crcs[ppn.0 as usize], staged);
             }
             Sink::Controller => {
                 let mut buffer = std::mem::take(&mut self.buffer);
@@ -429,7 +471,13 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
                 }
                 self.buffered = ppn;
             }
-            Sink::Buffer(slot) => panic!("read into slot {slot}: an image has no data buffer"),
+            Sink::Buffer(slot) => {
+                let mut data = Vec::with_capacity(self.page_bytes);
+                if !self.load(ppn, &mut data) {
+                    return Err(Fault::Uncorrectable { ppn, done });
+                }
+                self.slots[slot as usize] = Some((Bytes::from(data), self.crcs[ppn.0 as usize]));
+            }
         }
         Ok((oob, done))
     }
@@ -470,15 +518,23 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
             return Err(Fault::Medium);
         }
         let result = self.sim.program(ppn, oob, class, from, after);
-        let (data, record) = if result.is_ok() {
-            let (data, data_crc) = self.content(oob, from);
-            self.sequence += 1;
-            self.crcs[ppn.0 as usize] = data_crc;
-            (data, PageRecord { sequence: self.sequence, oob, data_crc }.bytes(ppn.0))
+        if result.is_err() {
+            self.stage.page(ppn, self.blank.clone(), &PageRecord::torn(ppn.0, self.sequence), &[]);
+            return result;
+        }
+        let (data, data_crc) = self.content(oob, from);
+        self.sequence += 1;
+        self.crcs[ppn.0 as usize] = data_crc;
+        let spare = self.sim.inspect_spare(ppn);
+        let record = PageRecord { sequence: self.sequence, oob, data_crc, spare: spare.len() as u8 };
+        let record = record.bytes(ppn.0, spare);
+        if spare.is_empty() {
+            self.stage.page(ppn, data, &record, &[]);
         } else {
-            (self.blank.clone(), PageRecord::torn(ppn.0, self.sequence))
-        };
-        self.stage.page(ppn, data, &record);
+            let mut beside = spare.to_vec();
+            beside.resize(self.places.spare_bytes, 0);
+            self.stage.page(ppn, data, &record, &beside);
+        }
         result
     }
 
@@ -526,6 +582,42 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
             return None;
         }
         Some(oob)
+    }
+
+    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
+        let fits = spare as usize <= self.places.spare_bytes && self.sim.reserve(slots, spare);
+        if fits {
+            self.slots.clear();
+            self.slots.resize(slots as usize, None);
+        }
+        fits
+    }
+
+    fn hold(&mut self, slot: u32, oob: Oob) {
+        self.sim.hold(slot, oob);
+        let data = self.offered(oob.id);
+        let crc = crc32fast::hash(&data);
+        self.slots[slot as usize] = Some((data, crc));
+    }
+
+    fn held(&mut self, slot: u32) -> Oob {
+        let oob = self.sim.held(slot);
+        if let Some((data, crc)) = self.slots[slot as usize].clone() {
+            self.deliver(NO_PAGE, crc, Some(data));
+        }
+        oob
+    }
+
+    fn attach(&mut self, spare: &[u8]) {
+        self.sim.attach(spare);
+    }
+
+    fn spare(&self) -> &[u8] {
+        self.sim.spare()
+    }
+
+    fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
+        self.sim.inspect_spare(ppn)
     }
 
     #[inline]

@@ -95,6 +95,13 @@ pub(super) fn mount<T: Timing, M: Medium>(
     Ok((nand, report))
 }
 
+/// What lies beside the pages of a superblock, from page `first` on.
+struct Beside<'a> {
+    first: u32,
+    records: &'a [u8],
+    spare: &'a [u8],
+}
+
 impl<M: Medium> Mount<'_, M> {
     fn step(&mut self, name: &'static str) {
         self.report.steps.push((name, self.begun.elapsed()));
@@ -151,12 +158,13 @@ impl<M: Medium> Mount<'_, M> {
         Ok(())
     }
 
-    /// Calls `each` with the records of whole superblocks, in order, and the number of the first page; superblocks
-    /// never written are left out.
+    /// Calls `each` with the number of the first page of each superblock, in order, the records of its pages, and their
+    /// spare bytes, if a page has any; superblocks never written are left out.
     fn superblocks(
         &mut self,
-        mut each: impl FnMut(&mut Self, u32, &[u8]) -> Result<(), ImageError>,
+        mut each: impl FnMut(&mut Self, u32, &[u8], &[u8]) -> Result<(), ImageError>,
     ) -> Result<(), ImageError> {
+        let mut spare = Vec::new();
         let pages = self.geometry.superblock_pages();
         let superblock_bytes = RECORD_BYTES * pages as usize;
         let at_once = CHUNK_BYTES.div_ceil(superblock_bytes) as u32;
@@ -168,7 +176,11 @@ impl<M: Medium> Mount<'_, M> {
             self.read(chunk, self.places.page(superblock * pages))?;
             for (at, records) in (superblock..).zip(chunk.chunks_exact(superblock_bytes)) {
                 if records.iter().any(|&byte| byte != 0) {
-                    each(self, at * pages, records)?;
+                    let has_spare =
+                        records.chunks_exact(RECORD_BYTES).any(|one| PageRecord::spare_in(one) > 0);
+                    spare.resize(if has_spare { self.places.spare_bytes * pages as usize } else { 0 }, 0);
+                    self.read(&mut spare, self.places.spare(at * pages))?;
+                    each(self, at * pages, records, &spare)?;
                 }
             }
             superblock += count;
@@ -179,9 +191,9 @@ impl<M: Medium> Mount<'_, M> {
     /// The pages programmed after the durable point, and those with a record that cannot be read.
     fn find_late(&mut self) -> Result<(Vec<Late>, Vec<u32>), ImageError> {
         let (mut late, mut damaged) = (Vec::new(), Vec::new());
-        self.superblocks(|mount, first, records| {
+        self.superblocks(|mount, first, records, spare| {
             for (page, bytes) in (first..).zip(records.chunks_exact(RECORD_BYTES)) {
-                match PageRecord::parse(bytes, page) {
+                match PageRecord::parse(bytes, page, mount.spare_of(spare, page - first)) {
                     Found::Page(record) => {
                         mount.last = mount.last.max(record.sequence);
                         if record.sequence > mount.state.durable {
@@ -197,6 +209,12 @@ impl<M: Medium> Mount<'_, M> {
         })?;
         self.report.late_pages = late.len() as u64;
         Ok((late, damaged))
+    }
+
+    /// The spare bytes of a page of a superblock; none when none of its pages has any.
+    fn spare_of<'s>(&self, spare: &'s [u8], index: u32) -> &'s [u8] {
+        let bytes = self.places.spare_bytes;
+        spare.get(bytes * index as usize..).map_or(&[], |from| &from[..bytes.min(from.len())])
     }
 
     /// Whether the data of a page are what its record says.
@@ -253,10 +271,11 @@ impl<M: Medium> Mount<'_, M> {
             sim.restore(Pbn(block), record.erases, record.bad, std::iter::empty());
         }
         let units = self.geometry.units();
-        self.superblocks(|mount, first, records| {
+        self.superblocks(|mount, first, records, spare| {
             for unit in 0..units {
                 let (block, _) = mount.geometry.block_of(Ppn(first + unit));
-                let (found, last) = mount.pages_of(block, first + unit, records, first, &mut crcs);
+                let beside = Beside { first, records, spare };
+                let (found, last) = mount.pages_of(block, first + unit, &beside, &mut crcs, sim);
                 mount.report.pages += last as u64;
                 let oobs = found.into_iter().take(last);
                 mount.report.torn_pages += oobs.clone().filter(Option::is_none).count() as u64;
@@ -269,14 +288,15 @@ impl<M: Medium> Mount<'_, M> {
     }
 
     /// The pages of a block, and how many are spent: up to the last of which there is a trace since the erase.
-    fn pages_of(
+    fn pages_of<T: Timing>(
         &self,
         block: Pbn,
         first_of_block: u32,
-        records: &[u8],
-        first: u32,
+        beside: &Beside<'_>,
         crcs: &mut [u32],
+        sim: &mut SimNand<T>,
     ) -> (Vec<Option<Oob>>, usize) {
+        let Beside { first, records, spare } = *beside;
         let erased = self.blocks[block.0 as usize].erased;
         let mut pages = Vec::with_capacity(self.geometry.pages_per_block as usize);
         let mut spent = 0;
@@ -285,9 +305,13 @@ impl<M: Medium> Mount<'_, M> {
                 break;
             }
             let bytes = &records[RECORD_BYTES * (page - first) as usize..][..RECORD_BYTES];
-            let found = match PageRecord::parse(bytes, page) {
+            let spare = self.spare_of(spare, page - first);
+            let found = match PageRecord::parse(bytes, page, spare) {
                 Found::Page(record) if record.sequence > erased => {
                     crcs[page as usize] = record.data_crc;
+                    if record.spare > 0 {
+                        sim.restore_spare(Ppn(page), &spare[..usize::from(record.spare)]);
+                    }
                     Some(Some(record.oob))
                 }
                 Found::Torn(sequence) if sequence > erased => Some(None),

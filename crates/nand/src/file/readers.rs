@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use super::format::Places;
 use super::medium::Medium;
@@ -14,7 +15,7 @@ use crate::{Lpn, Ppn};
 pub struct Fetch {
     /// Whose data it holds.
     pub lpn: Lpn,
-    /// The page.
+    /// The page; no page's number when the data come from the data buffer.
     pub ppn: Ppn,
     /// CRC of its data.
     pub(super) crc: u32,
@@ -50,12 +51,22 @@ pub struct Reader<M: Medium> {
     medium: Arc<M>,
     places: Places,
     readers: Arc<Readers>,
+    rescued: Rescued,
 }
 
+/// Data of pages that may have been written again since, by page and CRC.
+pub(super) type Rescued = FxHashMap<(u32, u32), Bytes>;
+
 impl<M: Medium> Reader<M> {
-    pub(super) fn new(medium: Arc<M>, places: Places, readers: Arc<Readers>) -> Reader<M> {
+    pub(super) fn new(medium: Arc<M>, places: Places, readers: Arc<Readers>, rescued: Rescued) -> Reader<M> {
         *readers.count() += 1;
-        Reader { medium, places, readers }
+        Reader { medium, places, readers, rescued }
+    }
+
+    /// The data of a page, when they are in memory.
+    fn kept<'a>(&'a self, fetch: &'a Fetch) -> Option<&'a Bytes> {
+        let rescued = || self.rescued.get(&(fetch.ppn.0, fetch.crc));
+        fetch.staged.as_ref().or_else(rescued)
     }
 
     /// Fills `to`, whole pages that lie side by side, with the data of `fetches`, whose PPNs follow one another. Data that
@@ -63,12 +74,12 @@ impl<M: Medium> Reader<M> {
     pub fn read(&self, fetches: &[Fetch], to: &mut [u8]) -> io::Result<()> {
         let Some(first) = fetches.first() else { return Ok(()) };
         let page_bytes = to.len() / fetches.len();
-        if fetches.iter().all(|fetch| fetch.staged.is_none()) {
+        if fetches.iter().all(|fetch| self.kept(fetch).is_none()) {
             self.medium.read_at(to, self.places.data(first.ppn.0))?;
         } else {
             for (fetch, page) in fetches.iter().zip(to.chunks_exact_mut(page_bytes)) {
-                match &fetch.staged {
-                    Some(staged) => page.copy_from_slice(staged),
+                match self.kept(fetch) {
+                    Some(kept) => page.copy_from_slice(kept),
                     None => self.medium.read_at(page, self.places.data(fetch.ppn.0))?,
                 }
             }

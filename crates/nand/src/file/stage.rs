@@ -11,11 +11,13 @@ use super::format::{BlockRecord, Places, RECORD_BYTES};
 use super::medium::Medium;
 use crate::{Pbn, Ppn};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Run {
     first: u32,
     data: Vec<Bytes>,
     records: Vec<u8>,
+    /// Empty, or as long as the file has room for beside each page.
+    spare: Vec<u8>,
 }
 
 impl Run {
@@ -33,7 +35,7 @@ impl Run {
 pub(super) struct Stage {
     runs: Vec<Run>,
     /// Emptied runs, kept for their memory.
-    spare: Vec<Run>,
+    emptied: Vec<Run>,
     blocks: Vec<Pbn>,
     pages: usize,
 }
@@ -49,14 +51,14 @@ impl Stage {
     }
 
     /// Adds a page with its record.
-    pub fn page(&mut self, ppn: Ppn, data: Bytes, record: &[u8; RECORD_BYTES]) {
+    pub fn page(&mut self, ppn: Ppn, data: Bytes, record: &[u8; RECORD_BYTES], spare: &[u8]) {
         self.pages += 1;
-        let open = self.runs.iter_mut().rev().find(|run| run.end() == ppn.0);
+        let same = |run: &&mut Run| run.end() == ppn.0 && run.spare.len() == run.data.len() * spare.len();
+        let open = self.runs.iter_mut().rev().find(same);
         let run = match open {
             Some(run) => run,
             None => {
-                let mut run =
-                    self.spare.pop().unwrap_or(Run { first: 0, data: Vec::new(), records: Vec::new() });
+                let mut run = self.emptied.pop().unwrap_or_default();
                 run.first = ppn.0;
                 self.runs.push(run);
                 let last = self.runs.len() - 1;
@@ -65,6 +67,7 @@ impl Stage {
         };
         run.data.push(data);
         run.records.extend_from_slice(record);
+        run.spare.extend_from_slice(spare);
     }
 
     /// Notes that the record of a block changed.
@@ -93,12 +96,16 @@ impl Stage {
                     medium.write_at(&parts, places.data(run.first))?;
                 }
             }
+            if !run.spare.is_empty() {
+                medium.write_at(&[IoSlice::new(&run.spare)], places.spare(run.first))?;
+            }
             medium.write_at(&[IoSlice::new(&run.records)], places.page(run.first))?;
             if let Some(mut run) = self.runs.pop() {
                 self.pages -= run.data.len();
                 run.data.clear();
                 run.records.clear();
-                self.spare.push(run);
+                run.spare.clear();
+                self.emptied.push(run);
             }
         }
         // After the pages: an erase is only given when what it waits for has been.

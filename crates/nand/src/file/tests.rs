@@ -177,6 +177,30 @@ fn a_reader_keeps_an_erased_page_until_it_ends() {
 }
 
 #[test]
+fn a_page_fetched_before_its_block_is_written_again_is_kept() {
+    let scratch = Scratch::image("rescue");
+    let mut nand = scratch.open();
+    write(&mut nand, 0, 5, 1, 7);
+    nand.land().unwrap();
+    let fetch = |nand: &mut FileNand<NoClock>, lpn: u32| {
+        nand.begin_page(Lpn(lpn));
+        nand.read(Ppn(0), Class::HostRead, Sink::Host, Done::READY).unwrap();
+        nand.fetches().collect::<Vec<_>>()
+    };
+    let before = fetch(&mut nand, 5);
+    nand.erase(Pbn(0), Done::READY).unwrap();
+    write(&mut nand, 0, 6, 2, 8);
+    let after = fetch(&mut nand, 6);
+    nand.land().unwrap();
+    let reader = nand.reader();
+    let mut page = vec![0; 4096];
+    reader.read(&before, &mut page).unwrap();
+    assert!(page == [7; 4096]);
+    reader.read(&after, &mut page).unwrap();
+    assert!(page == [8; 4096]);
+}
+
+#[test]
 fn every_mistake_has_its_sentence() {
     let sentence = |scratch: &Scratch| match FileNand::open(&scratch.0, NoClock::new()) {
         Ok(_) => panic!("{} opens", scratch.0.display()),

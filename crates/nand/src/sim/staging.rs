@@ -53,6 +53,14 @@ impl Staging {
         self.attached.extend_from_slice(spare);
     }
 
+    /// Gives a page of an array of `pages` the spare bytes that an image has of it. All pages have as many.
+    pub fn restore(&mut self, ppn: Ppn, spare: &[u8], pages: usize) {
+        if self.bytes != spare.len() {
+            self.reserve(0, spare.len(), pages);
+        }
+        self.spare[ppn.0 as usize * self.bytes..][..self.bytes].copy_from_slice(spare);
+    }
+
     /// Gives a page just programmed the spare bytes attached for it, zeros without.
     #[inline(always)]
     pub fn program(&mut self, ppn: Ppn) {
