@@ -53,13 +53,6 @@ pub fn create(path: &Path, device: &Device, settings: &Settings) -> Result<(), L
     impl Visitor for Try<'_> {
         type Out = Result<(), String>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-            if S::BUFFERS_WRITES {
-                return Err(format!(
-                    "scheme {} acknowledges writes from a buffer in volatile memory, which an image does not have; \
-                     choose another scheme",
-                    S::INFO.name
-                ));
-            }
             let array = SimNand::new(self.0, NoClock::new(), SimOptions::default());
             let opened = S::open(&mut Flash::new(array), &self.1.config(self.0));
             opened.map(|_| ()).map_err(|error| error.to_string())
@@ -69,19 +62,6 @@ pub fn create(path: &Path, device: &Device, settings: &Settings) -> Result<(), L
     fits.ok_or_else(|| unknown(&settings.scheme))?.map_err(LiveError)?;
     let settings = settings.text().map_err(LiveError)?;
     Ok(FileNand::create(path, &Description { device: device.clone(), settings })?)
-}
-
-/// Whether a scheme of this name can be served: not one that acknowledges writes from a volatile buffer, since an image
-/// has none.
-pub fn can_serve(scheme: &str) -> bool {
-    struct Ask;
-    impl Visitor for Ask {
-        type Out = bool;
-        fn visit<S: Scheme + Clone + Send + 'static>(self) -> bool {
-            !S::BUFFERS_WRITES
-        }
-    }
-    schemes::with(scheme, Ask).unwrap_or(false)
 }
 
 fn unknown(scheme: &str) -> LiveError {

@@ -28,7 +28,7 @@ mod settings;
 pub use clock::{Latencies, Latency};
 pub use convert::{convert, Converted};
 pub use engine::{Answer, Engine, Extent, IoError, Op, Opened, Reads, Request, Snapshot};
-pub use export::{can_serve, create, describe, open, Export, LiveError};
+pub use export::{create, describe, open, Export, LiveError};
 pub use listen::{Address, Listeners};
 pub use metrics::{publish, render};
 pub use settings::Settings;

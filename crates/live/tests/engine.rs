@@ -362,13 +362,3 @@ fn several_clients_never_mix_their_bytes() {
     }
     for_every_scheme(Clients);
 }
-
-#[test]
-fn a_scheme_that_needs_a_volatile_buffer_is_refused() {
-    assert!(live::can_serve("page") && !live::can_serve("leaftl") && !live::can_serve("nothing"));
-    let device = nand::Device::named("tpftl-512m").unwrap();
-    let path = std::env::temp_dir().join("ftlkit-never-made");
-    let refused = live::create(&path, &device, &live::Settings::new("leaftl", 1 << 24)).unwrap_err();
-    assert!(refused.to_string().contains("volatile memory"), "{refused}");
-    assert!(!path.exists());
-}
