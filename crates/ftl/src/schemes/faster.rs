@@ -93,7 +93,7 @@ impl Faster {
             if self.random.rear(core).is_none() {
                 self.random.open(core, flash);
             }
-            if self.random.len() + 1 <= core.log_limit() {
+            if self.random.len() < core.log_limit() {
                 return Ok(());
             }
             self.reclaim(core, flash)?;
