@@ -106,7 +106,7 @@ pub struct Counters {
     pub collections_data: u64,
     /// Translation superblocks collected.
     pub collections_translation: u64,
-    /// Groups of LPNs brought together and trained.
+    /// Groups of LPNs brought together and trained; parts of groups, where one is larger than a superblock.
     pub collections_group: u64,
     /// Collections that a write had to wait for to the end.
     pub foreground_collections: u64,

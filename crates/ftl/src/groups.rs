@@ -1,8 +1,10 @@
 //! Group-based allocation (LearnedFTL, III-D): which superblock a group of GTD entries writes to, when a group is due for
 //! collection, and opportunistic cross-group allocation.
 //!
-//! A group is as many consecutive GTD entries as one superblock has room for: 64 entries of 512 LPNs in 64 blocks of 512
-//! pages on the paper's device, where a superblock is the "64 contiguous flash blocks" that a group is allotted at a time.
+//! A group is 64 consecutive GTD entries, as in the paper; fewer on a device too small for sixteen such groups, more where a
+//! superblock has room for more. On the paper's device a superblock, 64 blocks of 512 pages, holds just 64 entries of 512 LPNs:
+//! it is the "64 contiguous flash blocks" that a group is allotted at a time. Elsewhere a group is collected superblock by
+//! superblock.
 //!
 //! The paper gives each group blocks of its own. With one superblock open for each of 240 groups, half of them empty on
 //! average, 120 superblocks would lie idle, and a device that is 94 % full has 16 to spare. So a superblock of its own goes to a
@@ -20,6 +22,7 @@ use crate::scheme::ConfigError;
 use crate::space::Stream;
 use nand::{Lpn, Nand};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 const NONE: u32 = u32::MAX;
 
@@ -87,6 +90,16 @@ impl Group {
     }
 }
 
+/// A group that is being collected, in parts of at most a superblock.
+#[derive(Clone, Debug)]
+struct Collecting {
+    group: u32,
+    /// The slot that receives it.
+    slot: usize,
+    /// The LPNs still to come.
+    lpns: Range<u32>,
+}
+
 /// When groups are collected, as shares of a group's mapped pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
@@ -110,8 +123,8 @@ pub struct Groups {
     due: VecDeque<u32>,
     /// The LPN that continues the host request written last, and its pages from there on.
     request: (u32, u32),
-    /// The group being collected and the slot that receives it.
-    collecting: Option<(u32, usize)>,
+    /// The group being collected.
+    collecting: Option<Collecting>,
 }
 
 impl Groups {
@@ -184,7 +197,7 @@ impl Groups {
     }
 
     /// LPNs of a group.
-    pub fn lpns_of(&self, group: u32, exported_pages: u32) -> std::ops::Range<u32> {
+    pub fn lpns_of(&self, group: u32, exported_pages: u32) -> Range<u32> {
         group * self.lpns..((group + 1) * self.lpns).min(exported_pages)
     }
 
@@ -222,7 +235,7 @@ impl Groups {
     }
 
     fn receives(&self, slot: usize) -> bool {
-        self.collecting.is_some_and(|(_, receiving)| receiving == slot)
+        self.collecting.as_ref().is_some_and(|collecting| collecting.slot == slot)
     }
 
     fn may_allot<N: Nand>(&self, flash: &Flash<N>, spare: bool) -> bool {
@@ -311,10 +324,10 @@ impl Groups {
         }
     }
 
-    /// Whether a group is due.
+    /// Whether a group is due, or has parts to come.
     #[inline]
     pub fn is_any_due(&self) -> bool {
-        !self.due.is_empty()
+        !self.due.is_empty() || self.collecting.is_some()
     }
 
     /// Takes a group that is due: of those, the one with the most pages without a prediction, which are the pages whose
@@ -349,19 +362,27 @@ impl Groups {
         }
     }
 
-    /// Begins the collection of a group into a superblock of its own; its stream. A slot without pages left is taken for
-    /// it; when there is none, the one with the fewest gives them up.
-    pub fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32) -> Stream {
-        let at = (0..self.slots.len()).min_by_key(|&at| flash.space.left(self.slots[at].stream)).unwrap_or(0);
-        flash.space.close(self.slots[at].stream);
-        self.slots[at].owner = group;
-        self.collecting = Some((group, at));
-        self.slots[at].stream
+    /// Begins the collection of a group into superblocks of its own. A slot without pages left is taken for it; when there
+    /// is none, the one with the fewest gives them up.
+    pub fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, exported_pages: u32) {
+        let slot =
+            (0..self.slots.len()).min_by_key(|&at| flash.space.left(self.slots[at].stream)).unwrap_or(0);
+        flash.space.close(self.slots[slot].stream);
+        self.slots[slot].owner = group;
+        self.collecting = Some(Collecting { group, slot, lpns: self.lpns_of(group, exported_pages) });
     }
 
-    /// The collection is complete: the group goes on writing where it ended.
-    pub fn collected(&mut self) {
-        if let Some((group, slot)) = self.collecting.take() {
+    /// The next part of the group being collected, of at most `most` LPNs, and where it goes.
+    pub fn next_part(&mut self, most: u32) -> Option<(Range<u32>, Stream)> {
+        let collecting = self.collecting.as_mut()?;
+        let first = collecting.lpns.start;
+        collecting.lpns.start = collecting.lpns.end.min(first + most);
+        Some((first..collecting.lpns.start, self.slots[collecting.slot].stream))
+    }
+
+    /// A part is complete. After the last one the group goes on writing where it ended.
+    pub fn part_collected(&mut self) {
+        if let Some(Collecting { group, slot, .. }) = self.collecting.take_if(|it| it.lpns.is_empty()) {
             let it = &mut self.groups[group as usize];
             (it.written, it.encroached) = (0, 0);
             it.heads.iter_mut().for_each(|head| head.slot = slot as u32);
