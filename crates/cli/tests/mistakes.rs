@@ -36,6 +36,26 @@ fn a_request_outside_the_device() {
 }
 
 #[test]
+fn a_paper_or_a_figure_that_is_not_there() {
+    let said = ftl(&["paper", "nothing"]);
+    assert!(said.err.starts_with("ftl: there is no paper `nothing`; there are "), "{}", said.err);
+    let said = ftl(&["paper", "tpftl", "--figure", "99"]);
+    assert!(said.err.starts_with("ftl: tpftl has no figure `99` here; there are 1, 6, "), "{}", said.err);
+    refused(
+        &["paper", "tpftl", "--figure", "10", "--schemes", "page"],
+        "no figure has scheme `page`; they have dftl, tpftl",
+    );
+    let file = scratch("wrong.toml", "title = 3\n");
+    refused(
+        &["paper", &file],
+        &format!(
+            "{file}, line 1: invalid type: integer `3`, expected a string; docs/papers.md describes the form of the file"
+        ),
+    );
+    refused(&["paper"], "<NAME|FILE.toml> is missing (see `ftl paper --help`)");
+}
+
+#[test]
 fn a_malformed_job_file() {
     let jobs = scratch("wrong.fio", "[reader]\nrw=backwards\n");
     refused(
