@@ -174,6 +174,10 @@ quantities![
     "translation_writes", "translation pages written", Count, |_, p| Some(p.table.programs as f64);
     "merge_writes", "pages written by merges", Count,
         |_, p| Some(p.flash.get("merge").map_or(0.0, |found| found.programs as f64));
+    "full_merges", "full merges", Count, |_, p| Some(p.merges.full as f64);
+    "hat_hit_ratio", "second chances used", Share,
+        |_, p| ratio(p.merges.second_chances_used as f64, p.merges.second_chances as f64);
+    "aggregated_moves", "blocks moved as a whole", Count, |_, p| Some(p.merges.aggregated_moves as f64);
     "dirty_replacement_ratio", "dirty entries replaced", Share, |_, p| p.mapping.dirty_share();
     "entries_per_cached_page", "entries of a cached translation page", Factor, |_, p| p.entries_per_cached_page();
     "dirty_per_cached_page", "dirty entries of it", Factor, |_, p| p.dirty_per_cached_page();
