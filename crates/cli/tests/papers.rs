@@ -13,7 +13,7 @@ notes = ["A test."]
 [options]
 device = "examples/small-ssd.toml"
 cache = "10%"
-warm-up = "fill"
+warm-up = "steady"
 [quick]
 ios = 2000
 [full]
