@@ -36,6 +36,26 @@ fn a_request_outside_the_device() {
 }
 
 #[test]
+fn a_paper_or_a_figure_that_is_not_there() {
+    let said = ftl(&["paper", "nothing"]);
+    assert!(said.err.starts_with("ftl: there is no paper `nothing`; there are "), "{}", said.err);
+    let said = ftl(&["paper", "tpftl", "--figure", "99"]);
+    assert!(said.err.starts_with("ftl: tpftl has no figure `99` here; there are t2, 1, 6, "), "{}", said.err);
+    refused(
+        &["paper", "tpftl", "--figure", "10", "--schemes", "page"],
+        "no figure has scheme `page`; they have dftl, tpftl",
+    );
+    let file = scratch("wrong.toml", "title = 3\n");
+    refused(
+        &["paper", &file],
+        &format!(
+            "{file}, line 1: invalid type: integer `3`, expected a string; docs/papers.md describes the form of the file"
+        ),
+    );
+    refused(&["paper"], "<NAME|FILE.toml> is missing (see `ftl paper --help`)");
+}
+
+#[test]
 fn a_malformed_job_file() {
     let jobs = scratch("wrong.fio", "[reader]\nrw=backwards\n");
     refused(
@@ -199,7 +219,7 @@ fn calls_that_make_no_sense() {
     refused(
         &["compare", "--synth", "nothing"],
         "there is no generator called \"nothing\"; there are financial1, financial2, msr-ts, msr-src, websearch1, \
-         websearch2, websearch3, systor17, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, \
+         websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, \
          msr-stg_0, msr-ts_0, msr-web_0",
     );
     refused(

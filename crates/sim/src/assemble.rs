@@ -2,13 +2,13 @@
 
 use ftl::{Cause, Config, Counters, Memory};
 use nand::timing::{DieUse as DieNs, Policy};
-use nand::{Nand, OpCounts, Pbn, WearSpread};
+use nand::{Nand, OpCounts, PageKind, Pbn, WearSpread};
 
 use crate::meter::{Meter, Tally};
 use crate::results::{
     by_cause, ByCause, CacheSample, DeviceInfo, DieBusy, DieUse, EnergyUse, Faults, GcCounts, GcReserve,
     HostReads, Kind, LatencySummary, MappingCounts, MemoryPart, MemoryUse, MergeCounts, PerKind, Phase,
-    Requests, Sample, TimingInfo, Wear,
+    Requests, Sample, TableUse, TimingInfo, Wear,
 };
 use crate::spec::{full_table_bytes, Experiment, TimingModel};
 
@@ -49,6 +49,11 @@ pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
         pages_trimmed: c.host_trims,
         latency: if ticks { latency(&meter) } else { PerKind::default() },
         flash: flash_by_cause(c),
+        table: TableUse {
+            reads: c.reads_of(PageKind::Translation),
+            programs: c.programs_of(PageKind::Translation),
+        },
+        compute_ns: c.compute_ns,
         host_reads: host_reads(c),
         mapping: mapping(c),
         gc: collections(c),

@@ -36,5 +36,6 @@ pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
 pub use run::{compare, run, Progress, RunError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
 pub use spec::{
-    full_table_bytes, CacheSize, Experiment, Load, PhaseSpec, Series, TimingModel, FULL_TABLE_ENTRY_BYTES,
+    full_table_bytes, CacheSize, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel,
+    FULL_TABLE_ENTRY_BYTES,
 };

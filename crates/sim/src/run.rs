@@ -20,7 +20,7 @@ use crate::occupancy::Occupancy;
 use crate::plan;
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Run, SchemeInfo, SimSpeed, WorkloadInfo};
-use crate::spec::{Experiment, Load, PhaseSpec, Series, TimingModel};
+use crate::spec::{Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
 pub trait Progress: Sync {
@@ -183,7 +183,9 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
         experiment.device.exported_pages = pages;
     }
     experiment.device.check().map_err(|error| RunError::Spec(error.to_string()))?;
-    if experiment.host_cpus == Some(0) {
+    let phases = experiment.warm_up.iter().chain(&experiment.phases);
+    let cpus = phases.filter_map(|phase| phase.host).map(|host| Some(host.cpus));
+    if cpus.chain([experiment.host_cpus]).any(|cpus| cpus == Some(0)) {
         return Err(RunError::Spec("the host has 0 CPUs; it must have at least 1".to_owned()));
     }
     if experiment.phases.is_empty() {
@@ -428,9 +430,11 @@ impl<'a> Runner<'a> {
 
     fn plan<T: Clock>(&self, spec: &PhaseSpec, number: u64) -> Result<plan::Planned, RunError> {
         let experiment = &self.experiment;
-        let overhead_ns = experiment.host_overhead_ns.unwrap_or(experiment.device.host_overhead_ns);
-        let cpus = experiment.host_cpus.unwrap_or(experiment.device.host_cpus);
-        let software = HostSoftware::new(overhead_ns, cpus);
+        let host = spec.host.unwrap_or(HostTime {
+            overhead_ns: experiment.host_overhead_ns.unwrap_or(experiment.device.host_overhead_ns),
+            cpus: experiment.host_cpus.unwrap_or(experiment.device.host_cpus),
+        });
+        let software = HostSoftware::new(host.overhead_ns, host.cpus);
         let bytes = u64::from(self.config.exported_pages) * u64::from(experiment.device.geometry.page_bytes);
         let seed = plan::phase_seed(experiment.seed, number);
         Ok(plan::plan(spec, bytes, seed, T::TICKS, software)?)

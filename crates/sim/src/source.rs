@@ -146,7 +146,7 @@ impl Source for Synthetic {
             let offset = (request.offset % device_bytes.max(1)).min(device_bytes - bytes);
             Ok(Request { offset, bytes, ..request })
         };
-        Ok(Box::new(self.synth.stream(self.requests, seed).map(wrap)))
+        Ok(Box::new(self.synth.stream_on(self.requests, seed, device_bytes).map(wrap)))
     }
 
     fn count(&self) -> Option<u64> {

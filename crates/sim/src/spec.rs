@@ -58,7 +58,7 @@ pub struct Experiment {
     pub workload: String,
     /// Where it comes from: a job file, a trace file, or `built in`.
     pub workload_source: String,
-    /// The command that repeats this run, for messages; made up from the fields above when empty.
+    /// The command that repeats this run, for messages; only whoever made the experiment knows it.
     pub command: String,
 }
 
@@ -90,25 +90,16 @@ impl Experiment {
         }
     }
 
-    /// The command that repeats this run.
+    /// How to repeat this run: the command it came from, else what it was in words.
     pub fn repeat(&self) -> String {
         if !self.command.is_empty() {
             return self.command.clone();
         }
-        let Experiment { device, scheme, seed, workload_source, .. } = self;
-        let mut command = format!("ftl run --device {} --scheme {scheme} --seed {seed}", device.name);
-        for (name, value) in &self.parameters {
-            command.push_str(&format!(" --set {name}={value}"));
-        }
-        command.push_str(match self.timing {
-            TimingModel::Queued { .. } => "",
-            TimingModel::Reserved => " --timing reserved",
-            TimingModel::NoClock => " --timing none",
-        });
-        if workload_source != BUILT_IN {
-            command.push_str(&format!(" {workload_source}"));
-        }
-        command
+        let Experiment { device, scheme, seed, workload, .. } = self;
+        let parameters: String =
+            self.parameters.iter().map(|(key, value)| format!(", {key} {value}")).collect();
+        let workload = if workload.is_empty() { "the same phases" } else { workload };
+        format!("scheme {scheme}{parameters} on {} with {workload} and seed {seed}", device.name)
     }
 }
 
@@ -226,6 +217,17 @@ pub struct PhaseSpec {
     pub name: String,
     /// Its requests.
     pub load: Load,
+    /// Host software's time in this phase; the experiment's unless given.
+    pub host: Option<HostTime>,
+}
+
+/// What the host's software adds to each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostTime {
+    /// Time of a processor for each request, ns.
+    pub overhead_ns: u64,
+    /// Processors that share the requests, at least 1.
+    pub cpus: u32,
 }
 
 /// The requests of a phase.
@@ -261,7 +263,7 @@ pub enum Load {
 impl PhaseSpec {
     /// A phase.
     pub fn new(name: impl Into<String>, load: Load) -> PhaseSpec {
-        PhaseSpec { name: name.into(), load }
+        PhaseSpec { name: name.into(), load, host: None }
     }
 
     /// The whole device once, sequentially, in requests of 512 KiB.

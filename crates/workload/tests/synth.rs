@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use workload::profile::Profile;
 use workload::synth::{calibration, catalogue, Synth};
 use workload::trace::{Trace, TraceOptions};
+use workload::Kind;
 
 #[test]
 fn each_statistic_is_close_to_what_was_published() {
@@ -24,13 +25,20 @@ fn requests_stay_in_their_space_and_arrive_in_order() {
         let mut count = 0;
         for r in synth.stream(50_000, 3) {
             assert!(
-                r.end() <= synth.span_bytes() && r.bytes > 0 && r.offset % 512 == 0 && r.arrival_ns >= last
+                r.end() <= synth.span_bytes()
+                    && (r.bytes > 0 || r.kind == Kind::Flush)
+                    && r.offset % 512 == 0
+                    && r.arrival_ns >= last
             );
             last = r.arrival_ns;
             count += 1;
         }
         assert_eq!(count, 50_000);
         let mean = last / count;
+        if synth.threads().is_some() {
+            assert_eq!((synth.mean_gap_ns(), last), (0, 0), "{} has no arrival times", synth.name);
+            continue;
+        }
         assert!(
             (synth.mean_gap_ns() * 97 / 100..synth.mean_gap_ns() * 103 / 100).contains(&mean),
             "{}: {mean}",
@@ -55,7 +63,7 @@ fn the_same_seed_gives_the_same_requests() {
 #[test]
 fn an_unknown_name_gets_a_sentence() {
     let text = Synth::open("nope", 1, 1).map(|_| ()).map_err(|e| e.to_string());
-    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0".into()));
+    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0".into()));
 }
 
 #[test]
@@ -83,4 +91,17 @@ fn websearch1_looks_like_the_real_cut() {
         real.pages_touched,
         ours.pages_touched
     );
+}
+
+#[test]
+fn an_elastic_generator_fits_its_device_and_finds_what_it_laid_out() {
+    for synth in catalogue().iter().filter(|synth| synth.elastic()) {
+        for bytes in [1 << 30, 4 << 30] {
+            let laid: Vec<_> =
+                synth.preparation(5, bytes).expect("it lays something out").take(200_000).collect();
+            assert!(!laid.is_empty() && laid.iter().all(|r| r.end() <= bytes), "{}", synth.name);
+            assert!(synth.stream_on(20_000, 5, bytes).all(|r| r.end() <= bytes), "{}", synth.name);
+        }
+    }
+    assert!(catalogue().iter().any(|synth| synth.elastic()));
 }

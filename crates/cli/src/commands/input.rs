@@ -1,6 +1,7 @@
 //! Traces and generators as sources of requests: looked through once before anything runs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sim::{Requests, Source, Synthetic, TraceFile};
 use workload::synth::Synth;
@@ -108,10 +109,73 @@ impl Source for Counted {
     }
 }
 
+/// Some of a source's requests, from the `skip`-th on, with times from the first of them.
+pub(crate) struct Part {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) skip: u64,
+    pub(crate) take: u64,
+}
+
+impl Source for Part {
+    fn name(&self) -> String {
+        self.source.name()
+    }
+
+    fn requests(&self, device_bytes: u64, seed: u64) -> Result<Requests, InputError> {
+        let mut requests = self.source.requests(device_bytes, seed)?;
+        let mut begun_ns = 0;
+        for _ in 0..self.skip {
+            match requests.next() {
+                Some(request) => begun_ns = request?.arrival_ns,
+                None => break,
+            }
+        }
+        let left = usize::try_from(self.take).unwrap_or(usize::MAX);
+        let rebased = move |r: Request| Request { arrival_ns: r.arrival_ns.saturating_sub(begun_ns), ..r };
+        Ok(Box::new(requests.take(left).map(move |request| request.map(rebased))))
+    }
+
+    fn count(&self) -> Option<u64> {
+        Some(self.take)
+    }
+}
+
+/// What a generator's requests need to find on the device.
+pub(crate) struct Prepare {
+    synth: &'static Synth,
+    seed: u64,
+    requests: u64,
+}
+
+impl Prepare {
+    /// `None`: they need nothing.
+    pub(crate) fn of(synth: &'static Synth, device_bytes: u64, seed: u64) -> Option<Prepare> {
+        let requests = synth.preparation(seed, device_bytes)?.count() as u64;
+        Some(Prepare { synth, seed, requests })
+    }
+}
+
+impl Source for Prepare {
+    fn name(&self) -> String {
+        format!("the files of {}", self.synth.name)
+    }
+
+    fn requests(&self, device_bytes: u64, _seed: u64) -> Result<Requests, InputError> {
+        let requests = self.synth.preparation(self.seed, device_bytes).into_iter().flatten();
+        Ok(Box::new(requests.map(Ok)))
+    }
+
+    fn count(&self) -> Option<u64> {
+        Some(self.requests)
+    }
+}
+
 /// A generator with its times multiplied.
 pub(crate) struct Scaled {
     pub(crate) synth: Synthetic,
     pub(crate) scale: Ratio,
+    /// The same in every phase, so that all of them speak of the same addresses.
+    pub(crate) seed: u64,
 }
 
 impl Source for Scaled {
@@ -119,9 +183,9 @@ impl Source for Scaled {
         self.synth.name()
     }
 
-    fn requests(&self, device_bytes: u64, seed: u64) -> Result<Requests, InputError> {
+    fn requests(&self, device_bytes: u64, _seed: u64) -> Result<Requests, InputError> {
         let scale = self.scale;
-        let requests = self.synth.requests(device_bytes, seed)?;
+        let requests = self.synth.requests(device_bytes, self.seed)?;
         let scaled =
             move |request: Request| Request { arrival_ns: scale.apply(request.arrival_ns), ..request };
         Ok(Box::new(requests.map(move |request| request.map(scaled))))
@@ -184,6 +248,11 @@ impl Input {
             ("--depth", replay.depth.is_some(), "set iodepth and numjobs in the job file"),
             ("--time-scale", replay.time_scale.is_some(), "set rate_iops or thinktime in the job file"),
             ("--address", replay.address.is_some(), "set offset and size in the job file"),
+            (
+                "--warm-up-requests",
+                input.warm_up_requests.is_some(),
+                "call the sections that come first warmup-... in the job file",
+            ),
         ] {
             if given {
                 return Err(Stop::user(format!("{option} is for --trace and --synth; {instead}")));
@@ -199,6 +268,11 @@ impl Input {
             Input::Trace { scan, .. } => Some(scan.end),
             Input::Synth { synth, .. } => Some(synth.span_bytes()),
         }
+    }
+
+    /// Whether it takes its size from the device.
+    pub(crate) fn elastic(&self) -> bool {
+        matches!(self, Input::Synth { synth, .. } if synth.elastic())
     }
 
     /// What to call it in messages.

@@ -290,7 +290,7 @@ pub(crate) fn workloads(args: WorkloadsArgs) -> Result<(), Stop> {
     for synth in shown {
         say(&workload_text(synth)?)?;
     }
-    say("Ours is measured on 200 000 requests. Arrivals are exponential; their rate is our choice, not published.\n")
+    say("Ours is measured on 200 000 requests. Arrivals are exponential; their rate is our choice, not published. Generators with\nrequests in flight have no arrival times: their threads wait for their requests.\n")
 }
 
 fn workload_text(synth: &Synth) -> Result<String, Stop> {
@@ -300,14 +300,19 @@ fn workload_text(synth: &Synth) -> Result<String, Stop> {
         let show = |value: f64| if share { percent(value) } else { digits(value) };
         grid.row([statistic.to_owned(), show(row.published), show(row.ours)]);
     }
+    let when = match synth.threads() {
+        None => format!("a request every {}", time(synth.mean_gap_ns() as f64)),
+        Some(1) => "one request in flight".to_owned(),
+        Some(threads) => format!("{threads} requests in flight"),
+    };
+    let size = if synth.elastic() { "less on smaller devices" } else { "as they are" };
     Ok(format!(
-        "{}: {}\naddresses up to {}, a request every {}; calibrated to {}\n{}\n",
+        "{}: {}\naddresses up to {}, {size}; {when}; calibrated to {}\n{}\n",
         synth.name,
         synth.what,
         bytes(synth.span_bytes()),
-        time(synth.mean_gap_ns() as f64),
         synth.source,
-        grid.text()
+        if grid.is_empty() { String::new() } else { grid.text() }
     ))
 }
 

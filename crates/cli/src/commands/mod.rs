@@ -6,6 +6,7 @@
 //! | `size.rs` | `ftl size` |
 //! | `trace.rs` | `ftl trace info`, `ftl trace make` |
 //! | `lists.rs` | `ftl schemes`, `ftl devices`, `ftl workloads` |
+//! | `paper.rs` | `ftl paper` |
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
 //! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
@@ -23,16 +24,17 @@ mod compare;
 mod input;
 mod lists;
 mod live;
-mod options;
+pub(crate) mod options;
 mod output;
+mod paper;
 mod progress;
 mod repeat;
-mod setup;
+pub(crate) mod setup;
 mod size;
-mod stop;
+pub(crate) mod stop;
 mod top;
 mod trace;
-mod values;
+pub(crate) mod values;
 
 use std::ffi::OsString;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -50,6 +52,7 @@ Examples:
   ftl run tpftl --synth financial1         one scheme in full detail
   ftl size oltp.spc.xz                     how large a mapping cache this trace needs, scheme by scheme
   ftl trace info oltp.spc.xz               what a trace looks like
+  ftl paper tpftl                          a paper's experiments, its numbers beside ours
   ftl schemes                              what can be compared
 
 Exit code 0; 1 when an invariant did not hold or a scheme panicked; 2 when the call or a file is wrong.";
@@ -79,6 +82,8 @@ enum Command {
     Devices(lists::DevicesArgs),
     /// List the synthetic workloads and how close they come to what was published
     Workloads(lists::WorkloadsArgs),
+    /// Run the experiments of a paper and put its numbers beside ours
+    Paper(paper::PaperArgs),
     /// Measure the simulator's own speed
     Bench(bench::BenchArgs),
     /// Cut the power again and again and see whether anything is lost
@@ -128,6 +133,7 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Schemes(args) => lists::schemes(args),
         Command::Devices(args) => lists::devices(args),
         Command::Workloads(args) => lists::workloads(args),
+        Command::Paper(args) => paper::paper(args),
         Command::Bench(args) => bench::bench(args),
         Command::Check(args) => check::check(args),
         Command::Create(args) => live::create(args),

@@ -39,7 +39,7 @@ pub(crate) struct InputOptions {
     #[arg(long, value_name = "FILE", conflicts_with = "synth")]
     pub(crate) trace: Option<PathBuf>,
     /// Run a synthetic workload (see `ftl workloads`)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "workload", value_name = "NAME")]
     pub(crate) synth: Option<String>,
     /// Requests of --synth [default: 1000000]
     #[arg(long, value_name = "N", value_parser = positive)]
@@ -49,6 +49,9 @@ pub(crate) struct InputOptions {
     /// job file, or a trace [default: the job file's warmup sections, else steady]
     #[arg(long, value_name = "WHAT")]
     pub(crate) warm_up: Option<WarmUp>,
+    /// Requests of --trace or --synth that run before the measured ones, after --warm-up and with the clock off, too
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) warm_up_requests: Option<u64>,
     /// Seed of every random choice; the same seed gives the same results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) seed: u64,
@@ -102,6 +105,10 @@ pub(crate) struct DeviceOptions {
     /// Capacity that the host sees, such as 30GiB; the rest of the flash is over-provisioning [default: the device's]
     #[arg(long, value_name = "SIZE", value_parser = nand::parse_size)]
     pub(crate) export: Option<u64>,
+    /// A device with an N-th of the blocks on each plane and of the exported capacity, for a quick look: the same dies, the
+    /// same share of spare flash
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) shrink: Option<u32>,
     /// Memory for mapping, the same for every scheme: a share of the full table (8 bytes a page) such as 3%, or a size
     /// such as 2MiB [default: the device's SRAM if it names one, else 3%]
     #[arg(long, value_name = "SHARE|SIZE")]

@@ -11,7 +11,7 @@ use workload::trace::{AddressMap, Ratio, TraceOptions};
 
 use crate::table::format::{bytes, digits, time, whole};
 
-use super::input::{scan, Counted, Input, Scaled};
+use super::input::{scan, Counted, Input, Part, Prepare, Scaled};
 use super::options::{Address, Mode, Options, Timing, Victims};
 use super::repeat::Again;
 use super::stop::Stop;
@@ -47,18 +47,33 @@ struct Measured {
     source: String,
     /// `None`: the workload has no warm-up of its own.
     warm_up: Option<Vec<PhaseSpec>>,
+    /// What the workload needs to find on the device, run after any warm-up.
+    first: Vec<PhaseSpec>,
     phases: Vec<PhaseSpec>,
     arrivals_end_ns: Option<u64>,
+}
+
+/// A fio job file that is at hand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JobText<'a> {
+    /// Its name in messages.
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl Setup {
     /// Reads everything that options name, and checks what can be checked before anything runs.
     pub(crate) fn new(options: &Options) -> Result<Setup, Stop> {
+        Setup::with_jobs(options, JobText { name: "double-read.fio", text: DOUBLE_READ })
+    }
+
+    /// The same with other jobs as those that run when the options name no workload.
+    pub(crate) fn with_jobs(options: &Options, built_in: JobText) -> Result<Setup, Stop> {
         let mut notes = Vec::new();
         let input = Input::of(&options.input, &options.trace)?;
         let (device, chosen) = device(options, &input)?;
         let found = match &input {
-            Input::Jobs(path) => jobs(path.as_deref(), &mut notes)?,
+            Input::Jobs(path) => jobs(path.as_deref(), built_in, &mut notes)?,
             Input::Trace { .. } | Input::Synth { .. } => {
                 replay(options, &input, &device, chosen, &mut notes)?
             }
@@ -70,7 +85,8 @@ impl Setup {
                 bytes(end)
             ));
         }
-        let warm_up = warm_up(options, &device, found.warm_up, &mut notes)?;
+        let mut warm_up = warm_up(options, &device, found.warm_up, &mut notes)?;
+        warm_up.extend(found.first);
         let mut base = Experiment::new(device, String::new());
         (base.workload, base.workload_source) = (found.name, found.source);
         (base.warm_up, base.phases) = (warm_up, found.phases);
@@ -87,6 +103,11 @@ impl Setup {
         experiment.command = again.run(scheme, experiment.seed);
         experiment
     }
+
+    /// What every experiment has in common.
+    pub(crate) fn base(&self) -> &Experiment {
+        &self.base
+    }
 }
 
 /// The device, and whether it was our choice.
@@ -101,17 +122,39 @@ fn device(options: &Options, input: &Input) -> Result<(Device, bool), Stop> {
         }
         (None, end) => (Device::named(DEFAULT_DEVICE)?, end.is_none()),
     };
-    Ok(match asked.export {
-        Some(bytes) => (device.with_exported_bytes(bytes)?, chosen),
-        None => (device, chosen),
-    })
+    let device = match asked.export {
+        Some(bytes) => device.with_exported_bytes(bytes)?,
+        None => device,
+    };
+    Ok((asked.shrink.map_or(Ok(device.clone()), |factor| shrunk(device, factor))?, chosen))
+}
+
+/// A device with a `factor`-th of the blocks and of the exported capacity.
+fn shrunk(mut device: Device, factor: u32) -> Result<Device, Stop> {
+    let blocks = device.geometry.blocks_per_plane;
+    if blocks % factor != 0 || blocks == factor {
+        return Err(Stop::user(format!(
+            "--shrink {factor} does not divide the {blocks} blocks of a plane of {}; give a divisor of {blocks}, and leave \
+             at least two blocks",
+            device.name
+        )));
+    }
+    if factor > 1 {
+        device.geometry.blocks_per_plane /= factor;
+        device.exported_pages /= factor;
+        device.sram_bytes = device.sram_bytes.map(|bytes| bytes / u64::from(factor));
+        device.name = format!("{} (1/{factor} of its blocks)", device.name);
+    }
+    device.check()?;
+    Ok(device)
 }
 
 /// A fio job file, or the one that is built in.
-fn jobs(path: Option<&Path>, notes: &mut Vec<String>) -> Result<Measured, Stop> {
+fn jobs(path: Option<&Path>, built_in: JobText, notes: &mut Vec<String>) -> Result<Measured, Stop> {
     let (file, name, source) = match path {
         None => {
-            (JobFile::parse("double-read.fio", DOUBLE_READ)?, "double-read".to_owned(), "built in".to_owned())
+            let JobText { name, text } = built_in;
+            (JobFile::parse(name, text)?, stem(Path::new(name)), "built in".to_owned())
         }
         Some(path) => (job_file(path)?, stem(path), path.display().to_string()),
     };
@@ -119,7 +162,7 @@ fn jobs(path: Option<&Path>, notes: &mut Vec<String>) -> Result<Measured, Stop> 
     let named = |error: String| Stop::user(format!("{source}: {error}"));
     let (warm_up, phases) = PhaseSpec::of_job_file(&file).map_err(named)?;
     let warm_up = (!warm_up.is_empty()).then_some(warm_up);
-    Ok(Measured { name, source, warm_up, phases, arrivals_end_ns: None })
+    Ok(Measured { name, source, warm_up, first: Vec::new(), phases, arrivals_end_ns: None })
 }
 
 fn job_file(path: &Path) -> Result<JobFile, Stop> {
@@ -152,40 +195,88 @@ fn replay(
 ) -> Result<Measured, Stop> {
     let (address, how) = addresses(options, input, device, chosen, notes)?;
     let scale = options.trace.time_scale.unwrap_or(Ratio::ONE);
-    let (source, requests, name, origin, duration_ns): (Arc<dyn Source>, _, _, _, _) = match input {
+    let before = options.input.warm_up_requests.unwrap_or(0);
+    let mut first = Vec::new();
+    let (source, measured, name, origin, duration_ns): (Arc<dyn Source>, _, _, _, _) = match input {
         Input::Trace { path, options: read, scan } => {
             notes.extend(remarks(path, scan));
             let trace = TraceFile::new(path, TraceOptions { address, ..(**read).clone() });
             let source = Counted { trace, requests: scan.requests };
-            (Arc::new(source), scan.requests, stem(path), path.display().to_string(), Some(scan.duration_ns))
+            let measured = scan.requests.checked_sub(before).filter(|&left| left > 0).ok_or_else(|| {
+                Stop::user(format!(
+                    "--warm-up-requests {before} leaves none of the {} requests of {} to measure; give fewer",
+                    scan.requests,
+                    path.display()
+                ))
+            })?;
+            // What the part before took is not known without reading it; the whole is the safe side.
+            (Arc::new(source), measured, stem(path), path.display().to_string(), Some(scan.duration_ns))
         }
         Input::Synth { synth, requests } => {
-            let source = Scaled { synth: Synthetic::new(synth.name, *requests)?, scale };
+            let seed = options.input.seed;
+            if let Some(prepare) = Prepare::of(synth, device.exported_bytes(), seed) {
+                first.push(closed(prepare.name(), Arc::new(prepare)));
+            }
+            let all = requests.saturating_add(before);
+            let source = Scaled { synth: Synthetic::new(synth.name, all)?, scale, seed };
             let gap = scale.apply(synth.mean_gap_ns());
             let origin = "generated by ftl, synthetic".to_owned();
             (Arc::new(source), *requests, synth.name.to_owned(), origin, gap.checked_mul(*requests))
         }
         Input::Jobs(_) => return Err(Stop::user("a job file has no arrival times")),
     };
+    if before > 0 {
+        let part = Part { source: Arc::clone(&source), skip: 0, take: before };
+        first.push(closed(format!("the first {} requests of {name}", whole(before)), Arc::new(part)));
+    }
+    let source = if before > 0 { Arc::new(Part { source, skip: before, take: measured }) } else { source };
+    let (load, arrivals, end) = load(options, input, source, duration_ns)?;
+    Ok(Measured {
+        name: format!("{name}: {} requests, {arrivals}, {how}", whole(measured)),
+        source: origin,
+        warm_up: None,
+        first,
+        phases: vec![PhaseSpec::new(name, load)],
+        arrivals_end_ns: end,
+    })
+}
+
+/// A phase that runs one request after the other.
+fn closed(name: String, source: Arc<dyn Source>) -> PhaseSpec {
+    PhaseSpec::new(name, Load::Closed { source, depth: 1 })
+}
+
+/// How requests are replayed, in words too, and when the last one arrives.
+fn load(
+    options: &Options,
+    input: &Input,
+    source: Arc<dyn Source>,
+    duration_ns: Option<u64>,
+) -> Result<(Load, String, Option<u64>), Stop> {
     let depth = options.trace.depth;
-    let (load, arrivals, end) = match options.trace.mode.unwrap_or(Mode::Open) {
+    let threads = match input {
+        Input::Synth { synth, .. } => synth.threads(),
+        _ => None,
+    };
+    let usual = if threads.is_some() { Mode::Closed } else { Mode::Open };
+    Ok(match options.trace.mode.unwrap_or(usual) {
+        Mode::Open if threads.is_some() => {
+            return Err(Stop::user(format!(
+                "{} is made by threads that wait for their requests and has no arrival times; leave --mode open out",
+                input.name()
+            )));
+        }
         Mode::Open => {
             let over = duration_ns.map_or_else(String::new, |ns| format!(" over {}", time(ns as f64)));
             let limit = depth.map_or_else(String::new, |depth| format!(", at most {depth} at the device"));
-            let kept = if scale == Ratio::ONE { "open loop" } else { "open loop, times scaled" };
+            let scaled = options.trace.time_scale.is_some_and(|scale| scale != Ratio::ONE);
+            let kept = if scaled { "open loop, times scaled" } else { "open loop" };
             (Load::Open { source, outstanding: depth }, format!("{kept}{over}{limit}"), duration_ns)
         }
         Mode::Closed => {
-            let depth = depth.unwrap_or(DEPTH);
+            let depth = depth.or(threads).unwrap_or(DEPTH);
             (Load::Closed { source, depth }, format!("closed loop of depth {depth}"), None)
         }
-    };
-    Ok(Measured {
-        name: format!("{name}: {} requests, {arrivals}, {how}", whole(requests)),
-        source: origin,
-        warm_up: None,
-        phases: vec![PhaseSpec::new(name, load)],
-        arrivals_end_ns: end,
     })
 }
 
@@ -198,7 +289,7 @@ fn addresses(
     notes: &mut Vec<String>,
 ) -> Result<(AddressMap, String), Stop> {
     let (end, capacity) = (input.end().unwrap_or(0), device.exported_bytes());
-    let fits = end <= capacity;
+    let fits = end <= capacity || input.elastic();
     let name = input.name();
     let address = match options.trace.address {
         Some(Address::Scale) if matches!(input, Input::Synth { .. }) => {
@@ -234,6 +325,7 @@ fn addresses(
     let how = match address {
         Address::Scale => format!("addresses scaled from {} to {}", bytes(end), bytes(capacity)),
         Address::Wrap if !fits => format!("addresses up to {} wrapped at {}", bytes(end), bytes(capacity)),
+        Address::AsIs | Address::Wrap if input.elastic() => format!("laid out on {}", bytes(capacity)),
         Address::AsIs | Address::Wrap => format!("addresses as they are, up to {}", bytes(end)),
     };
     Ok((address.into(), how))

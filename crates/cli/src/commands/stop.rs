@@ -167,7 +167,7 @@ fn help_of(arguments: &[OsString]) -> String {
         .map(|word| word.to_string_lossy().into_owned())
         .take_while(|word| !word.starts_with('-'))
         .collect();
-    let known = ["compare", "run", "trace", "schemes", "devices", "workloads", "bench", "check"];
+    let known = ["compare", "run", "trace", "schemes", "devices", "workloads", "bench", "check", "paper"];
     match words.first().map(String::as_str) {
         Some("trace") if words.get(1).is_some_and(|word| word == "info" || word == "make") => {
             format!("`ftl trace {} --help`", words[1])

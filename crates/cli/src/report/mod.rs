@@ -10,6 +10,7 @@
 //!
 //! The page holds the plotly library itself (4.7 MB) and its content security policy forbids every connection.
 
+pub(crate) mod paper;
 mod plots;
 mod series;
 mod size;

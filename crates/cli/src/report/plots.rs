@@ -221,7 +221,7 @@ fn names(group: &Group, labels: &[String]) -> Vec<String> {
     group.members.iter().map(|&(run, _, _)| escape(&labels[run])).collect()
 }
 
-fn bars(title: &str, mode: BarMode, tick_format: &str) -> Layout {
+pub(super) fn bars(title: &str, mode: BarMode, tick_format: &str) -> Layout {
     layout().bar_mode(mode).x_axis(Axis::new().type_(AxisType::Category)).y_axis(
         Axis::new().title(Title::with_text(title)).range_mode(RangeMode::ToZero).tick_format(tick_format),
     )

@@ -100,6 +100,16 @@ pub fn facts(runs: &[Run]) -> Vec<(String, String)> {
     out
 }
 
+/// The names that [`run_facts`] gives, in order.
+pub const RUN_FACTS: [&str; 5] = ["Device", "Timing", "Cache", "Workload", "Warm-up"];
+
+/// Named facts of one run in plain words.
+pub fn run_facts(run: &Run) -> Vec<(&'static str, String)> {
+    let warm_up = if run.workload.warm_up.is_empty() { "none" } else { &run.workload.warm_up };
+    let facts = [device(&run.device), timing(&run.device), cache(run), workload(run), warm_up.to_owned()];
+    RUN_FACTS.into_iter().zip(facts).collect()
+}
+
 /// Adds `of(run)` under `name`; when the runs disagree, once for each answer with the runs it holds for.
 fn distinct(
     runs: &[Run],

@@ -20,7 +20,8 @@ pub fn fio_json(run: &Run) -> Value {
     fio_json_runs(std::slice::from_ref(run))
 }
 
-/// Several runs in one document of fio's JSON; a job's name is the phase's, behind the scheme's when there are several.
+/// Several runs in one document of fio's JSON; a job's name is the phase's, behind the scheme's when there are several,
+/// and behind the parameters' where schemes alone do not tell the runs apart.
 pub fn fio_json_runs(runs: &[Run]) -> Value {
     let mut jobs = Vec::new();
     for run in runs {
@@ -28,7 +29,7 @@ pub fn fio_json_runs(runs: &[Run]) -> Value {
             let name = if runs.len() == 1 {
                 phase.name.clone()
             } else {
-                format!("{}/{}", run.scheme.name, phase.name)
+                format!("{}/{}", variant(run, runs), phase.name)
             };
             jobs.push(job(run, phase, &name, jobs.len()));
         }
@@ -47,6 +48,18 @@ pub fn fio_json_runs(runs: &[Run]) -> Value {
         "global options": options,
         "jobs": jobs,
     })
+}
+
+/// A run's scheme, with the parameters in which another run of that scheme differs.
+fn variant(run: &Run, runs: &[Run]) -> String {
+    let mut name = run.scheme.name.clone();
+    for (key, value) in &run.scheme.parameters {
+        let mut same = runs.iter().filter(|other| other.scheme.name == run.scheme.name);
+        if same.any(|other| other.scheme.parameters.get(key) != Some(value)) {
+            name.push_str(&format!(":{key}={value}"));
+        }
+    }
+    name
 }
 
 fn job(run: &Run, phase: &Phase, name: &str, group: usize) -> Value {

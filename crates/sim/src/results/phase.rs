@@ -53,6 +53,15 @@ impl OpCounts {
     }
 }
 
+/// Flash operations on translation pages, count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableUse {
+    /// Reads, count.
+    pub reads: u64,
+    /// Programs, count.
+    pub programs: u64,
+}
+
 /// Host requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
@@ -87,6 +96,12 @@ pub struct Phase {
     pub latency: PerKind<Option<LatencySummary>>,
     /// Flash operations by cause.
     pub flash: ByCause,
+    /// Translation pages read and written, whatever the cause.
+    #[serde(default)]
+    pub table: TableUse,
+    /// Controller work charged (predictions, sorting, training), ns over all cores.
+    #[serde(default)]
+    pub compute_ns: u64,
     /// How many flash reads the host's page reads took.
     pub host_reads: HostReads,
     /// What the mapping did.

@@ -287,6 +287,18 @@ fn fio_json_has_fios_shape() {
     assert_eq!(fio_json_runs(&[run(), run()])["jobs"][2]["jobname"], "dftl/mixed");
 }
 
+#[test]
+fn fio_json_names_variants_of_a_scheme_apart() {
+    let with = |value: &str| {
+        let mut run = run();
+        run.scheme.parameters = [("same", "1"), ("width", value)].map(|(k, v)| (k.into(), v.into())).into();
+        run
+    };
+    let jobs = fio_json_runs(&[with("2"), with("3")]);
+    assert_eq!(jobs["jobs"][0]["jobname"], "dftl:width=2/mixed");
+    assert_eq!(jobs["jobs"][2]["jobname"], "dftl:width=3/mixed");
+}
+
 /// Every key of a job that fio 3.33 writes, by `fio --output-format=json` with the null engine.
 #[test]
 fn fio_json_lacks_no_key_of_fio() {

@@ -15,24 +15,27 @@
 //! Arrivals are exponential with a mean gap ([`Synth::mean_gap_ns`], our choice) at which an open-loop replay
 //! does not saturate the small devices of the papers: 8.2 ms and 11.1 ms for Financial1 and Financial2, 20 ms for the
 //! MSR servers, 2.57 ms for WebSearch (that of its first 50,000 rows) and 1 ms for Systor '17.
+
 //!
 //! The ten workloads of the ADAPT paper (`spc1`, `tpcc-20`, `msr-hm_0` to `msr-web_0`) are cut in its pages of 2 KiB, and
 //! in them large requests are sequential more often than small ones: see `servers.rs`.
+//!
+//! The `filebench` and `rocksdb` generators are of another kind: threads of a program on a file system, which wait for
+//! their requests and have no arrival times; see `files.rs` and `lsm.rs`.
 
+mod disk;
+mod extents;
+mod files;
+mod lsm;
 mod models;
 mod servers;
 
 pub use models::Synth;
-use models::{Model, Side, Statistic, CATALOGUE};
+use models::{Shape, Statistic, CATALOGUE};
 
 use crate::profile::Profile;
-use crate::random::{derive_seed, zipf, Bucket, Permutation, Random, Weighted};
+use crate::random::derive_seed;
 use crate::{InputError, Kind, Request};
-
-const RECENT: usize = 1024;
-const STREAMS: usize = 8;
-/// How often a stream goes round in its zone, on average, before it moves to another.
-const ROUNDS: u64 = 8;
 
 /// How the shipped sample `examples/oltp-sample.spc` was made: generator, requests, seed. Of our own making, synthetic.
 pub const SAMPLE: (&str, u64, u64) = ("financial1", 8_000, 2026);
@@ -63,23 +66,72 @@ impl Synth {
         Ok(Synth::find(name)?.stream(requests, seed))
     }
 
-    /// `requests` requests.
+    /// `requests` requests, on a device that has room for all of it.
     pub fn stream(&'static self, requests: u64, seed: u64) -> Stream {
-        Stream::new(
-            &self.model,
-            requests,
-            derive_seed(seed, self.name.bytes().fold(0, |h, b| h * 31 + u64::from(b))),
-        )
+        self.stream_on(requests, seed, self.span_bytes())
     }
 
-    /// The address space, bytes: the least that a device must have.
+    /// `requests` requests on a device of `device_bytes`. A generator that is [`elastic`](Synth::elastic) fits itself
+    /// into it; addresses of the others do not depend on it.
+    pub fn stream_on(&'static self, requests: u64, seed: u64, device_bytes: u64) -> Stream {
+        let seed = self.seed(seed);
+        let bytes = device_bytes.min(self.span_bytes());
+        let inner = match &self.shape {
+            Shape::Extents(model) => Inner::Extents(Box::new(extents::Stream::new(model, requests, seed))),
+            Shape::Files(personality) => {
+                Inner::Files(Box::new(files::Files::new(personality, bytes, seed).serve()))
+            }
+            Shape::Lsm(load) => Inner::Lsm(Box::new(lsm::Store::new(bytes, seed).serve(*load))),
+        };
+        Stream { inner, left: requests }
+    }
+
+    /// The requests that lay out what [`Synth::stream_on`] of the same seed finds on the device; `None`: it finds nothing.
+    pub fn preparation(&'static self, seed: u64, device_bytes: u64) -> Option<Stream> {
+        let seed = self.seed(seed);
+        let bytes = device_bytes.min(self.span_bytes());
+        let inner = match &self.shape {
+            Shape::Extents(_) => return None,
+            Shape::Files(personality) => Inner::Files(Box::new(files::Files::new(personality, bytes, seed))),
+            Shape::Lsm(load) => Inner::Lsm(Box::new(lsm::Store::new(bytes, seed).prepare(*load))),
+        };
+        Some(Stream { inner, left: u64::MAX })
+    }
+
+    /// One seed for each generator.
+    fn seed(&self, seed: u64) -> u64 {
+        derive_seed(seed, self.name.bytes().fold(0_u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into())))
+    }
+
+    /// Requests in flight at once of a generator whose threads wait for their requests; `None`: requests arrive at times.
+    pub fn threads(&self) -> Option<u32> {
+        match &self.shape {
+            Shape::Extents(_) => None,
+            Shape::Files(personality) => Some(personality.threads),
+            Shape::Lsm(_) => Some(1),
+        }
+    }
+
+    /// Whether the generator takes its size from the device, within [`Synth::span_bytes`].
+    pub fn elastic(&self) -> bool {
+        !matches!(self.shape, Shape::Extents(_))
+    }
+
+    /// The address space, bytes: the least that a device must have, or the most that an elastic generator uses.
     pub fn span_bytes(&self) -> u64 {
-        self.model.span_bytes
+        match &self.shape {
+            Shape::Extents(model) => model.span_bytes,
+            Shape::Files(personality) => personality.span_bytes(),
+            Shape::Lsm(_) => lsm::SPAN_BYTES,
+        }
     }
 
-    /// Mean time between arrivals, nanoseconds.
+    /// Mean time between arrivals, nanoseconds; 0 without arrival times.
     pub fn mean_gap_ns(&self) -> u64 {
-        self.model.gap_ns
+        match &self.shape {
+            Shape::Extents(model) => model.gap_ns,
+            Shape::Files(_) | Shape::Lsm(_) => 0,
+        }
     }
 }
 
@@ -100,7 +152,13 @@ pub struct Calibration {
 pub fn calibration(name: &str) -> Result<Vec<Calibration>, InputError> {
     let synth = Synth::find(name)?;
     let profile = Profile::of(synth.stream(200_000, 1));
+    let fileset = match &synth.shape {
+        Shape::Files(personality) => files::Files::new(personality, synth.span_bytes(), 1).fileset(),
+        Shape::Extents(_) | Shape::Lsm(_) => (0, 0),
+    };
     let measure = |statistic: Statistic| match statistic {
+        Statistic::Files => ("files", fileset.0 as f64),
+        Statistic::FileKib => ("mean file, KiB", fileset.1 as f64 / 1024.0 / fileset.0.max(1) as f64),
         Statistic::WriteShare => ("write share", profile.write_share),
         Statistic::MeanKib => ("mean request, KiB", profile.mean_bytes / 1024.0),
         Statistic::SequentialReads => ("sequential reads", profile.reads.sequential),
@@ -127,128 +185,15 @@ fn writes_between(synth: &'static Synth, least: u64, most: u64) -> f64 {
 /// The requests of a generator.
 #[derive(Debug, Clone)]
 pub struct Stream {
-    model: &'static Model,
-    random: Random,
+    inner: Inner,
     left: u64,
-    now_ns: u64,
-    popularity: Weighted,
-    scatter: Permutation,
-    sides: [SideState; 2],
-    recent: Vec<u64>,
-    recent_at: usize,
 }
 
 #[derive(Debug, Clone)]
-struct SideState {
-    side: &'static Side,
-    sizes: Weighted,
-    last_end: u64,
-    /// The stream that the last request belonged to.
-    current: usize,
-    streams: [u64; STREAMS],
-}
-
-impl Stream {
-    fn new(model: &'static Model, requests: u64, seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let extents = model.span_bytes / model.extent_bytes;
-        let scatter = Permutation::new(extents, &mut random);
-        let popularity = zipf(extents, model.theta);
-        let mut sides = [&model.read, &model.write].map(|side| {
-            let buckets: Vec<Bucket> =
-                side.sizes.iter().map(|&(start, weight)| Bucket { start, len: 1, weight }).collect();
-            SideState {
-                side,
-                sizes: Weighted::new(&buckets),
-                last_end: u64::MAX,
-                current: STREAMS,
-                streams: [0; STREAMS],
-            }
-        });
-        for state in &mut sides {
-            for position in &mut state.streams {
-                *position = random.below(model.span_bytes / model.zone_bytes) * model.zone_bytes;
-            }
-        }
-        Stream {
-            model,
-            random,
-            left: requests,
-            now_ns: 0,
-            popularity,
-            scatter,
-            sides,
-            recent: Vec::with_capacity(RECENT),
-            recent_at: 0,
-        }
-    }
-
-    /// A popular address, on a page boundary.
-    fn popular(&mut self) -> u64 {
-        let extent = self.scatter.apply(self.popularity.draw(&mut self.random));
-        let page = self.model.page_bytes;
-        extent * self.model.extent_bytes + self.random.below(self.model.extent_bytes / page) * page
-    }
-
-    /// Small requests start anywhere in their page, on a sector.
-    fn within_page(&mut self, page: u64, bytes: u64) -> u64 {
-        if bytes >= self.model.page_bytes {
-            return page;
-        }
-        page + self.random.below((self.model.page_bytes - bytes) / 512 + 1) * 512
-    }
-
-    /// The next address of a stream that is not the one of the last request, which would count as sequential.
-    fn stream(&mut self, kind: usize, last_end: u64, bytes: u64) -> u64 {
-        let current = self.sides[kind].current;
-        let mut other = self.random.below(STREAMS as u64) as usize;
-        if other == current || self.sides[kind].streams[other] == last_end {
-            other = (other + 1) % STREAMS;
-        }
-        self.sides[kind].current = other;
-        self.go_on(kind, other, bytes)
-    }
-
-    fn address(&mut self, kind: usize, bytes: u64) -> u64 {
-        let (side, last_end) = (self.sides[kind].side, self.sides[kind].last_end);
-        if bytes >= side.large.0 && self.random.below(10_000) < side.large.1 {
-            return self.stream(kind, last_end, bytes);
-        }
-        let draw = self.random.below(10_000);
-        if draw < side.sequential && last_end != u64::MAX {
-            return last_end;
-        }
-        if draw >= side.sequential && draw < side.sequential + side.streams {
-            return self.stream(kind, last_end, bytes);
-        }
-        self.sides[kind].current = STREAMS;
-        let page = if draw < side.sequential + side.streams + side.recent && !self.recent.is_empty() {
-            self.recent[self.random.below(self.recent.len() as u64) as usize]
-        } else {
-            self.popular()
-        };
-        self.within_page(page, bytes)
-    }
-
-    /// The next address of a stream.
-    fn go_on(&mut self, kind: usize, stream: usize, bytes: u64) -> u64 {
-        let zone = self.model.zone_bytes;
-        if self.random.below(zone * ROUNDS) < bytes {
-            self.sides[kind].streams[stream] = self.popular() / zone * zone;
-        } else if self.sides[kind].streams[stream] % zone + bytes > zone {
-            self.sides[kind].streams[stream] -= self.sides[kind].streams[stream] % zone;
-        }
-        self.sides[kind].streams[stream]
-    }
-
-    fn remember(&mut self, page: u64) {
-        if self.recent.len() < RECENT {
-            self.recent.push(page);
-        } else {
-            self.recent[self.recent_at] = page;
-            self.recent_at = (self.recent_at + 1) % RECENT;
-        }
-    }
+enum Inner {
+    Extents(Box<extents::Stream>),
+    Files(Box<files::Files>),
+    Lsm(Box<lsm::Store>),
 }
 
 impl Iterator for Stream {
@@ -256,28 +201,10 @@ impl Iterator for Stream {
 
     fn next(&mut self) -> Option<Request> {
         self.left = self.left.checked_sub(1)?;
-        let kind = if self.random.below(10_000) < self.model.writes { Kind::Write } else { Kind::Read };
-        let bytes = self.sides[kind.index()].sizes.draw(&mut self.random);
-        let mut offset = self.address(kind.index(), bytes);
-        if offset + bytes > self.model.span_bytes {
-            offset = self.model.span_bytes - bytes;
+        match &mut self.inner {
+            Inner::Extents(stream) => stream.next(),
+            Inner::Files(files) => files.next(),
+            Inner::Lsm(store) => store.next(),
         }
-        let state = &mut self.sides[kind.index()];
-        state.last_end = offset + bytes;
-        if let Some(position) = state.streams.get_mut(state.current) {
-            *position = offset + bytes;
-        }
-        let page = self.model.page_bytes;
-        self.remember(offset / page * page);
-        let arrival_ns = self.now_ns;
-        // 1 to 2^53 over 2^53, so that the logarithm is finite.
-        let uniform = ((self.random.u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;
-        self.now_ns += (-libm::log(uniform) * self.model.gap_ns as f64) as u64;
-        Some(Request { arrival_ns, kind, offset, bytes })
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
-        (left, Some(left))
     }
 }

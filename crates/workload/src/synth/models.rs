@@ -1,5 +1,7 @@
 //! The generators' parameters, and what each is calibrated to.
 
+use super::files::{Flow, Personality};
+use super::lsm::Load;
 use super::servers;
 
 /// A published statistic that a generator is calibrated to.
@@ -14,6 +16,8 @@ pub(super) enum Statistic {
     SmallWrites,
     MediumWrites,
     LargeWrites,
+    Files,
+    FileKib,
 }
 
 /// Addresses and sizes of reads or of writes.
@@ -53,6 +57,17 @@ pub(super) struct Model {
     pub(super) page_bytes: u64,
 }
 
+/// What makes the requests.
+#[derive(Debug)]
+pub(super) enum Shape {
+    /// Popular extents and interleaved streams.
+    Extents(Model),
+    /// Threads of Filebench on a file system.
+    Files(Personality),
+    /// A key-value store on a file system.
+    Lsm(Load),
+}
+
 /// A generator.
 #[derive(Debug)]
 pub struct Synth {
@@ -63,7 +78,7 @@ pub struct Synth {
     /// Where the statistics were published.
     pub source: &'static str,
     pub(super) published: &'static [(Statistic, f64)],
-    pub(super) model: Model,
+    pub(super) shape: Shape,
 }
 
 const MIB: u64 = 1 << 20;
@@ -71,7 +86,11 @@ const GIB: u64 = 1 << 30;
 const TPFTL: &str = "TPFTL (EuroSys 2015), section 5.1, table 4";
 const WEBSEARCH: &str = "LearnedFTL (HPCA 2024), table II; address space and sequential share measured on the first 50,000 rows of WebSearch1";
 
-use Statistic::{MeanKib, SequentialReads, SequentialWrites, SpanMib, WriteShare};
+const FILEBENCH: &str = "LearnedFTL (HPCA 2024), table I; flows of the Filebench personality of that name";
+const ROCKSDB: &str =
+    "LearnedFTL (HPCA 2024), section IV-D: db_bench fillseq and overwrite to 80 % full, then reads";
+
+use Statistic::{FileKib, Files, MeanKib, SequentialReads, SequentialWrites, SpanMib, WriteShare};
 
 const fn websearch(sizes: &'static [(u64, u64)], writes: u64, gap_ns: u64) -> Model {
     Model {
@@ -87,13 +106,13 @@ const fn websearch(sizes: &'static [(u64, u64)], writes: u64, gap_ns: u64) -> Mo
     }
 }
 
-pub(super) static CATALOGUE: [Synth; 18] = [
+pub(super) static CATALOGUE: [Synth; 24] = [
     Synth {
         name: "financial1",
         what: "OLTP at a financial institution, write-intensive, random, strong temporal locality (synthetic)",
         source: TPFTL,
         published: &[(WriteShare, 0.779), (MeanKib, 3.5), (SequentialReads, 0.015), (SequentialWrites, 0.018), (SpanMib, 512.0)],
-        model: Model {
+        shape: Shape::Extents(Model {
             span_bytes: 512 * MIB,
             writes: 7_790,
             read: Side {
@@ -118,14 +137,14 @@ pub(super) static CATALOGUE: [Synth; 18] = [
             zone_bytes: 4 * MIB,
             gap_ns: 8_200_000,
             page_bytes: 4096,
-        },
+        }),
     },
     Synth {
         name: "financial2",
         what: "OLTP at a financial institution, read-intensive, random, strong temporal locality (synthetic)",
         source: TPFTL,
         published: &[(WriteShare, 0.18), (MeanKib, 2.4), (SequentialReads, 0.008), (SequentialWrites, 0.005), (SpanMib, 512.0)],
-        model: Model {
+        shape: Shape::Extents(Model {
             span_bytes: 512 * MIB,
             writes: 1_800,
             read: Side {
@@ -147,14 +166,14 @@ pub(super) static CATALOGUE: [Synth; 18] = [
             zone_bytes: 4 * MIB,
             gap_ns: 11_100_000,
             page_bytes: 4096,
-        },
+        }),
     },
     Synth {
         name: "msr-ts",
         what: "terminal server of MSR Cambridge, write-dominant, strong temporal and spatial locality (synthetic)",
         source: TPFTL,
         published: &[(WriteShare, 0.824), (MeanKib, 9.0), (SequentialReads, 0.472), (SequentialWrites, 0.06), (SpanMib, 16384.0)],
-        model: Model {
+        shape: Shape::Extents(Model {
             span_bytes: 16 * GIB,
             writes: 8_240,
             read: Side {
@@ -178,14 +197,14 @@ pub(super) static CATALOGUE: [Synth; 18] = [
             zone_bytes: 2 * MIB,
             gap_ns: 20_000_000,
             page_bytes: 4096,
-        },
+        }),
     },
     Synth {
         name: "msr-src",
         what: "source control server of MSR Cambridge, write-dominant, strong temporal and spatial locality (synthetic)",
         source: TPFTL,
         published: &[(WriteShare, 0.887), (MeanKib, 7.2), (SequentialReads, 0.226), (SequentialWrites, 0.071), (SpanMib, 16384.0)],
-        model: Model {
+        shape: Shape::Extents(Model {
             span_bytes: 16 * GIB,
             writes: 8_870,
             read: Side {
@@ -207,35 +226,35 @@ pub(super) static CATALOGUE: [Synth; 18] = [
             zone_bytes: 2 * MIB,
             gap_ns: 20_000_000,
             page_bytes: 4096,
-        },
+        }),
     },
     Synth {
         name: "websearch1",
         what: "search engine, reads of an index (synthetic)",
         source: WEBSEARCH,
         published: &[(WriteShare, 0.0), (MeanKib, 15.5), (SequentialReads, 0.06), (SpanMib, 17_073.0)],
-        model: websearch(&[(8192, 5783), (16384, 1253), (24576, 771), (32768, 2193)], 0, 2_570_000),
+        shape: Shape::Extents(websearch(&[(8192, 5783), (16384, 1253), (24576, 771), (32768, 2193)], 0, 2_570_000)),
     },
     Synth {
         name: "websearch2",
         what: "search engine, reads of an index (synthetic)",
         source: WEBSEARCH,
         published: &[(WriteShare, 0.0002), (MeanKib, 15.3)],
-        model: websearch(&[(8192, 5853), (16384, 1268), (24576, 780), (32768, 2099)], 2, 2_570_000),
+        shape: Shape::Extents(websearch(&[(8192, 5853), (16384, 1268), (24576, 780), (32768, 2099)], 2, 2_570_000)),
     },
     Synth {
         name: "websearch3",
         what: "search engine, reads of an index (synthetic)",
         source: WEBSEARCH,
         published: &[(WriteShare, 0.0004), (MeanKib, 15.7)],
-        model: websearch(&[(8192, 5713), (16384, 1238), (24576, 762), (32768, 2288)], 4, 2_570_000),
+        shape: Shape::Extents(websearch(&[(8192, 5713), (16384, 1238), (24576, 762), (32768, 2288)], 4, 2_570_000)),
     },
     Synth {
         name: "systor17",
         what: "virtual desktops, reads and writes of 4 KiB with long tails (synthetic)",
         source: "LearnedFTL (HPCA 2024), table II; sequential shares measured on the first 999 rows of the trace",
         published: &[(WriteShare, 0.384), (MeanKib, 10.25), (SequentialReads, 0.103), (SequentialWrites, 0.289)],
-        model: Model {
+        shape: Shape::Extents(Model {
             span_bytes: 64 * GIB,
             writes: 3_840,
             read: Side {
@@ -257,7 +276,49 @@ pub(super) static CATALOGUE: [Synth; 18] = [
             zone_bytes: 64 * MIB,
             gap_ns: 1_000_000,
             page_bytes: 4096,
-        },
+        }),
+    },
+    Synth {
+        name: "filebench-fileserver",
+        what: "Filebench fileserver: 50 threads create, append to, read and delete files of 128 KiB (synthetic)",
+        source: FILEBENCH,
+        published: &[(Files, 225_000.0), (FileKib, 128.0)],
+        shape: Shape::Files(Personality { files: 225_000, mean_kib: 128, threads: 50, laid_out: 80, flow: Flow::FileServer }),
+    },
+    Synth {
+        name: "filebench-webserver",
+        what: "Filebench webserver: 64 threads read ten files of 16 KiB and append to a log (synthetic)",
+        source: FILEBENCH,
+        published: &[(Files, 825_000.0), (FileKib, 16.0)],
+        shape: Shape::Files(Personality { files: 825_000, mean_kib: 16, threads: 64, laid_out: 100, flow: Flow::WebServer }),
+    },
+    Synth {
+        name: "filebench-varmail",
+        what: "Filebench varmail: 64 threads delete, create, append, sync and read mails of 16 KiB (synthetic)",
+        source: FILEBENCH,
+        published: &[(Files, 475_000.0), (FileKib, 16.0)],
+        shape: Shape::Files(Personality { files: 475_000, mean_kib: 16, threads: 64, laid_out: 80, flow: Flow::VarMail }),
+    },
+    Synth {
+        name: "rocksdb-overwrite",
+        what: "LSM tree under random puts: flushes and compactions (synthetic)",
+        source: ROCKSDB,
+        published: &[],
+        shape: Shape::Lsm(Load::Overwrite),
+    },
+    Synth {
+        name: "rocksdb-readrandom",
+        what: "LSM tree under random gets by one thread (synthetic)",
+        source: ROCKSDB,
+        published: &[],
+        shape: Shape::Lsm(Load::ReadRandom),
+    },
+    Synth {
+        name: "rocksdb-readseq",
+        what: "LSM tree read in the order of keys by one thread (synthetic)",
+        source: ROCKSDB,
+        published: &[],
+        shape: Shape::Lsm(Load::ReadSeq),
     },
     servers::SPC1,
     servers::TPCC_20,

@@ -11,7 +11,7 @@
 use super::models::Statistic::{
     self, LargeWrites, MediumWrites, SequentialWrites, SmallWrites, SpanMib, WriteShare,
 };
-use super::models::{Model, Side, Synth, NONE_LARGE};
+use super::models::{Model, Shape, Side, Synth, NONE_LARGE};
 
 const MIB: u64 = 1 << 20;
 const SPAN: u64 = 8 << 30;
@@ -62,7 +62,7 @@ const fn synth(
     published: &'static [(Statistic, f64)],
     model: Model,
 ) -> Synth {
-    Synth { name, what, source, published, model }
+    Synth { name, what, source, published, shape: Shape::Extents(model) }
 }
 
 pub(super) const SPC1: Synth = synth(

@@ -1,0 +1,327 @@
+//! `ftl paper`: the experiments of a paper, its numbers beside ours.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value as Json;
+use sim::RunError;
+
+use super::options::{Format, OutputOptions};
+use super::output;
+use super::stop::{say, Stop};
+use super::values::{number, positive_32, threads};
+use crate::paper::file::{self, Figure};
+use crate::paper::plan::{Plan, Results};
+use crate::paper::show::{self, Shown};
+use crate::paper::{load, names, Paper, Scale};
+use crate::report;
+use crate::table::format::digits;
+
+/// Arguments of `ftl paper`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  ftl paper --list                          papers and figures
+  ftl paper tpftl                           all figures, a quick look
+  ftl paper learnedftl --figure 14a,14b     two of them
+  ftl paper learnedftl --full --report learnedftl.html
+  ftl paper mine.toml                       a figure file of your own (docs/papers.md)
+
+A quick look has smaller devices or fewer requests, and each figure says which. Schemes that this build does not have are
+named in the tables. Exit code 0 also when a number differs from the paper's: the verdict says so.")]
+pub(crate) struct PaperArgs {
+    /// Paper, or a figure file of your own (*.toml)
+    #[arg(help_heading = "Arguments", value_name = "NAME|FILE.toml", required_unless_present = "list")]
+    name: Option<String>,
+    /// List papers and figures, and run nothing
+    #[arg(long)]
+    list: bool,
+    /// Figures and tables to run [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    figure: Vec<String>,
+    /// Schemes to run, of those that the figures name [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    schemes: Vec<String>,
+    /// Run at the paper's scale, and not a quick look
+    #[arg(long)]
+    full: bool,
+    /// What `ftl bench --json FILE` wrote, for figures about the processor's time
+    #[arg(long, value_name = "FILE")]
+    bench: Option<PathBuf>,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
+    seed: u64,
+    /// Runs at a time [default: the processors of this machine]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    threads: Option<u32>,
+    /// No progress and no notes on standard error
+    #[arg(long, short)]
+    quiet: bool,
+    /// Write everything as JSON (`-`: to standard output, in place of the tables)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a row for each number as CSV (`-`: to standard output, in place of the tables)
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a page with plots that opens offline in any browser
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+/// `ftl paper`.
+pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
+    let scale = if args.full { Scale::Full } else { Scale::Quick };
+    if args.list {
+        return list(args.name.as_deref(), scale);
+    }
+    let outputs = OutputOptions {
+        output_format: Format::Table,
+        model: false,
+        json: args.json.clone(),
+        csv: args.csv.clone(),
+        report: args.report.clone(),
+    };
+    output::check(&outputs)?;
+    let name = args.name.as_deref().unwrap_or_default();
+    let paper = if name.ends_with(".toml") { own(name, scale)? } else { load(name, scale)? };
+    let figures = chosen(&paper, &args.figure)?;
+    known_schemes(&figures, &args.schemes)?;
+    let bench = args.bench.as_deref().map(read_bench).transpose()?;
+    let keep = |scheme: &str| args.schemes.is_empty() || args.schemes.iter().any(|asked| asked == scheme);
+    let full = if args.full { " --full" } else { "" };
+    let repeat = format!("ftl paper {name}{full} --seed {}", args.seed);
+    let plan = Plan::new(&figures, &keep, args.seed, &repeat)?;
+    let began = Instant::now();
+    let progress = Progress::new(&plan.labels, args.quiet);
+    let runs = sim::compare(&plan.experiments, threads(args.threads), &progress);
+    progress.finish();
+    let shown: Vec<Shown> = figures
+        .iter()
+        .enumerate()
+        .map(|(figure, &what)| {
+            Shown::new(what, Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() })
+        })
+        .collect();
+    write(&args, &paper, &shown, scale, began.elapsed())?;
+    conclude(&runs, &plan)
+}
+
+/// A finding ends the command after everything was shown. What a scheme refused stands beside the tables.
+fn conclude(runs: &[Result<sim::results::Run, RunError>], plan: &Plan) -> Result<(), Stop> {
+    for (run, label) in runs.iter().zip(&plan.labels) {
+        if let Err(error @ (RunError::Broken { .. } | RunError::Panicked { .. })) = run {
+            return Err(Stop::Finding(format!("{label}: {error}")));
+        }
+    }
+    Ok(())
+}
+
+/// A figure file of the user's own, as a paper of one figure.
+fn own(path: &str, scale: Scale) -> Result<Paper, Stop> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Stop::user(format!(
+            "{path}: the figure file cannot be read ({error}); name a file as docs/papers.md describes"
+        ))
+    })?;
+    let id = Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let figure = file::figure(path, &id, &text, scale)?;
+    let about =
+        file::PaperFile { title: figure.title.clone(), source: figure.source.clone(), notes: Vec::new() };
+    Ok(Paper { name: "own".to_owned(), about, figures: vec![figure] })
+}
+
+/// The figures that were asked for, in the paper's order.
+fn chosen<'a>(paper: &'a Paper, asked: &[String]) -> Result<Vec<&'a Figure>, Stop> {
+    for id in asked {
+        if !paper.figures.iter().any(|figure| figure.id == *id) {
+            let known: Vec<&str> = paper.figures.iter().map(|figure| figure.id.as_str()).collect();
+            return Err(Stop::user(format!(
+                "{} has no figure `{id}` here; there are {}",
+                paper.name,
+                known.join(", ")
+            )));
+        }
+    }
+    let wanted = |figure: &&Figure| asked.is_empty() || asked.contains(&figure.id);
+    Ok(paper.figures.iter().filter(wanted).collect())
+}
+
+/// Refuses a scheme that no figure has.
+fn known_schemes(figures: &[&Figure], asked: &[String]) -> Result<(), Stop> {
+    let mut known: Vec<&str> = Vec::new();
+    for row in figures.iter().flat_map(|figure| &figure.cases).flat_map(|case| &case.rows) {
+        let name = row.spec.split(':').next().unwrap_or_default();
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    match asked.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => {
+            Err(Stop::user(format!("no figure has scheme `{name}`; they have {}", known.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+fn read_bench(path: &Path) -> Result<Json, Stop> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Stop::user(format!("{name} cannot be read ({error}); name what `ftl bench --json` wrote"))
+    })?;
+    serde_json::from_str(&text).map_err(|error| {
+        Stop::user(format!("{name} is no JSON ({error}); name what `ftl bench --json` wrote"))
+    })
+}
+
+fn list(name: Option<&str>, scale: Scale) -> Result<(), Stop> {
+    let wanted: Vec<&str> = match name {
+        Some(name) => vec![name],
+        None => names(),
+    };
+    let papers = wanted.iter().map(|name| load(name, scale)).collect::<Result<Vec<Paper>, String>>()?;
+    let mut plans = Vec::new();
+    for paper in &papers {
+        let figures: Vec<&Figure> = paper.figures.iter().collect();
+        plans.push(Plan::new(&figures, &|_| true, 1, "")?);
+    }
+    say(&show::list(&papers, &plans))
+}
+
+/// Shows what was found, and writes the files that were asked for.
+fn write(args: &PaperArgs, paper: &Paper, shown: &[Shown], scale: Scale, took: Duration) -> Result<(), Stop> {
+    let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    let json = || Ok::<_, Stop>(sim::results::pretty(&show::json(paper, shown, scale)?));
+    let mut written = Vec::new();
+    if let Some(path) = args.json.as_deref().filter(|_| !to_stdout(&args.json)) {
+        output::write(path, &json()?)?;
+        written.push(("JSON", path));
+    }
+    if let Some(path) = args.csv.as_deref().filter(|_| !to_stdout(&args.csv)) {
+        output::write(path, &show::csv(paper, shown, scale))?;
+        written.push(("CSV", path));
+    }
+    if let Some(path) = &args.report {
+        output::write(path, &report::paper::html(paper, shown, scale).map_err(Stop::user)?)?;
+        written.push(("Report", path));
+    }
+    if to_stdout(&args.json) {
+        return say(&json()?);
+    }
+    if to_stdout(&args.csv) {
+        return say(&show::csv(paper, shown, scale));
+    }
+    let mut out = show::text(paper, shown, scale);
+    out += &format!("{:<9} {} s\n", "Took", digits(took.as_secs_f64()));
+    for (what, path) in written {
+        out += &format!("{what:<9} {}\n", path.display());
+    }
+    say(&out)
+}
+
+/// How far all runs together are, with the time left.
+struct Progress {
+    labels: Vec<String>,
+    how: How,
+    state: Mutex<State>,
+    began: Instant,
+}
+
+enum How {
+    Silent,
+    Lines,
+    Bar(ProgressBar),
+}
+
+struct State {
+    /// Of each run, 0..=1.
+    done: Vec<f64>,
+    /// Phase and phases of each run.
+    phase: Vec<(usize, usize)>,
+    ended: usize,
+}
+
+const PARTS: u64 = 10_000;
+
+impl Progress {
+    fn new(labels: &[String], quiet: bool) -> Progress {
+        let how = if quiet || labels.is_empty() {
+            How::Silent
+        } else if io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(Some(PARTS), ProgressDrawTarget::stderr_with_hz(5));
+            let style = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.enable_steady_tick(Duration::from_millis(250));
+            How::Bar(bar)
+        } else {
+            How::Lines
+        };
+        let state = State { done: vec![0.0; labels.len()], phase: vec![(0, 1); labels.len()], ended: 0 };
+        Progress { labels: labels.to_vec(), how, state: Mutex::new(state), began: Instant::now() }
+    }
+
+    fn finish(&self) {
+        if let How::Bar(bar) = &self.how {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Words on where everything stands.
+    fn told(&self, state: &State, label: &str) -> (f64, String) {
+        let share = state.done.iter().sum::<f64>() / state.done.len().max(1) as f64;
+        let spent = self.began.elapsed().as_secs_f64();
+        let left = if share > 0.02 {
+            format!(", about {} left", span(spent / share * (1.0 - share)))
+        } else {
+            String::new()
+        };
+        (share, format!("{}/{} runs, {label}{left}", state.ended, state.done.len()))
+    }
+
+    fn set(&self, run: usize, done: f64) {
+        let Ok(mut state) = self.state.lock() else { return };
+        state.done[run] = done;
+        if let How::Bar(bar) = &self.how {
+            let (share, words) = self.told(&state, &self.labels[run]);
+            bar.set_position((share * PARTS as f64) as u64);
+            bar.set_message(words);
+        }
+    }
+}
+
+fn span(seconds: f64) -> String {
+    if seconds < 90.0 {
+        format!("{} s", seconds.ceil().max(1.0))
+    } else {
+        format!("{} min", (seconds / 60.0).round())
+    }
+}
+
+impl sim::Progress for Progress {
+    fn phase(&self, run: usize, phase: usize, phases: usize, _name: &str) {
+        if let Ok(mut state) = self.state.lock() {
+            state.phase[run] = (phase, phases.max(1));
+        }
+        self.set(run, phase as f64 / phases.max(1) as f64);
+    }
+
+    fn fraction(&self, run: usize, done: f64) {
+        let Ok((phase, phases)) = self.state.lock().map(|state| state.phase[run]) else { return };
+        self.set(run, (phase as f64 + done) / phases as f64);
+    }
+
+    fn end(&self, run: usize) {
+        if let Ok(mut state) = self.state.lock() {
+            state.ended += 1;
+        }
+        self.set(run, 1.0);
+        if let (How::Lines, Ok(state)) = (&self.how, self.state.lock()) {
+            let (_, words) = self.told(&state, &self.labels[run]);
+            // Progress that nobody can read is no reason to stop.
+            let _ = io::Write::write_all(&mut io::stderr(), format!("{words}\n").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! The form of a figure file. Its mistakes are told with file, key and what would be right.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use toml::Value;
+
+use super::quantity::Quantity;
+use super::Scale;
+
+/// `paper.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PaperFile {
+    pub(crate) title: String,
+    pub(crate) source: String,
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
+}
+
+/// A figure as written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FigureFile {
+    title: String,
+    source: String,
+    #[serde(default)]
+    notes: Vec<String>,
+    #[serde(default)]
+    schemes: Vec<String>,
+    #[serde(default)]
+    show: Vec<String>,
+    #[serde(default)]
+    options: BTreeMap<String, Value>,
+    #[serde(default)]
+    quick: BTreeMap<String, Value>,
+    #[serde(default)]
+    full: BTreeMap<String, Value>,
+    host: Option<HostSection>,
+    #[serde(default)]
+    case: Vec<CaseSection>,
+    #[serde(default)]
+    claim: Vec<ClaimSection>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostSection {
+    overhead_us: f64,
+    cpus: u32,
+    why: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseSection {
+    name: String,
+    schemes: Option<Vec<String>>,
+    #[serde(default)]
+    options: BTreeMap<String, Value>,
+    jobs: Option<String>,
+    #[serde(default)]
+    sweep: BTreeMap<String, Vec<Value>>,
+    stand_in: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimSection {
+    what: String,
+    kind: Kind,
+    quantity: Option<String>,
+    scheme: Option<String>,
+    case: Option<String>,
+    phase: Option<String>,
+    of: Option<Value>,
+    over: Option<Value>,
+    bench: Option<Value>,
+    paper: Value,
+    #[serde(default)]
+    bound: Bound,
+    pick: Option<Pick>,
+    #[serde(default)]
+    differs: String,
+}
+
+/// How a number is derived from quantities.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// The quantity itself.
+    Value,
+    /// of / over.
+    Ratio,
+    /// 1 - of / over.
+    Reduction,
+    /// of / over - 1.
+    Increase,
+    /// of - over.
+    Difference,
+}
+
+/// What the paper's number means.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Bound {
+    /// About this.
+    #[default]
+    About,
+    /// At most this.
+    AtMost,
+    /// At least this.
+    AtLeast,
+    /// No further from no effect than this, in either direction.
+    Within,
+    /// From the first to the second number.
+    Range,
+}
+
+/// One number out of several.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Pick {
+    Mean,
+    Max,
+    Min,
+    /// The quantities are added up first.
+    Sums,
+}
+
+/// Host software's time in a second measurement of each phase.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    pub(crate) time: sim::HostTime,
+    pub(crate) why: String,
+}
+
+/// A figure, for one scale: variables replaced, sweeps laid out, names checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub(crate) id: String,
+    pub(crate) file: String,
+    pub(crate) title: String,
+    pub(crate) source: String,
+    pub(crate) notes: Vec<String>,
+    pub(crate) show: Vec<&'static Quantity>,
+    pub(crate) host: Option<Host>,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) claims: Vec<Claim>,
+}
+
+/// What runs: options of `ftl compare`, jobs, and the schemes.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) rows: Vec<Row>,
+    /// Words for the command line.
+    pub(crate) words: Vec<String>,
+    pub(crate) jobs: Option<String>,
+    pub(crate) stand_in: Option<String>,
+    /// Whether it is one of a sweep.
+    pub(crate) swept: bool,
+}
+
+/// A scheme with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// As the file names it: what claims refer to.
+    pub(crate) name: String,
+    /// With variables replaced.
+    pub(crate) spec: String,
+}
+
+/// A statement of the paper.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) what: String,
+    pub(crate) kind: Kind,
+    pub(crate) bound: Bound,
+    pub(crate) pick: Option<Pick>,
+    pub(crate) of: Vec<Place>,
+    pub(crate) over: Vec<Place>,
+    /// Pointers into the JSON of `ftl bench`, in place of `of`.
+    pub(crate) bench: Vec<String>,
+    pub(crate) paper: Vec<f64>,
+    pub(crate) differs: String,
+}
+
+/// Where a number comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) scheme: String,
+    pub(crate) case: String,
+    /// Empty: the only one.
+    pub(crate) phase: String,
+    pub(crate) quantity: &'static str,
+}
+
+/// Reads `paper.toml`.
+pub(crate) fn paper(file: &str, text: &str) -> Result<PaperFile, String> {
+    toml::from_str(text).map_err(|error| in_words(file, text, &error))
+}
+
+/// Reads a figure file.
+pub(crate) fn figure(file: &str, id: &str, text: &str, scale: Scale) -> Result<Figure, String> {
+    let read: FigureFile = toml::from_str(text).map_err(|error| in_words(file, text, &error))?;
+    Reader { file, used: RefCell::default() }.figure(id, read, scale)
+}
+
+/// toml's finding as one sentence.
+fn in_words(file: &str, text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{file}, line {line}: {what}; docs/papers.md describes the form of the file")
+}
+
+type Variables = BTreeMap<String, String>;
+
+struct Reader<'a> {
+    file: &'a str,
+    /// Variables that were replaced somewhere.
+    used: RefCell<BTreeSet<String>>,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, key: &str, what: impl std::fmt::Display) -> String {
+        format!("{}: {key}: {what}", self.file)
+    }
+
+    fn figure(&self, id: &str, read: FigureFile, scale: Scale) -> Result<Figure, String> {
+        for (name, others, section) in [("full", &read.quick, &read.full), ("quick", &read.full, &read.quick)]
+        {
+            if let Some(missing) = others.keys().find(|key| !section.contains_key(*key)) {
+                return Err(
+                    self.wrong(name, format!("`{missing}` is missing; give it in [quick] and in [full]"))
+                );
+            }
+        }
+        let section = if scale == Scale::Quick { &read.quick } else { &read.full };
+        let mut variables = Variables::new();
+        for (name, value) in section {
+            variables.insert(name.clone(), self.plain(scale.name(), value)?);
+        }
+        let mut cases = Vec::new();
+        for case in &read.case {
+            self.cases(case, &read, &variables, &mut cases)?;
+        }
+        if let Some(idle) = variables.keys().find(|name| !self.used.borrow().contains(*name)) {
+            return Err(self.wrong(
+                scale.name(),
+                format!("`{idle}` is used nowhere; write {{{idle}}} where it belongs"),
+            ));
+        }
+        let show = read.show.iter().map(|name| Quantity::find(name).map_err(|what| self.wrong("show", what)));
+        let host = read.host.as_ref().map(|host| self.host(host)).transpose()?;
+        let mut figure = Figure {
+            id: id.to_owned(),
+            file: self.file.to_owned(),
+            title: read.title,
+            source: read.source,
+            notes: read.notes,
+            show: show.collect::<Result<_, _>>()?,
+            host,
+            cases,
+            claims: Vec::new(),
+        };
+        for claim in read.claim {
+            let claim = self.claim(claim, &figure)?;
+            figure.claims.push(claim);
+        }
+        Ok(figure)
+    }
+
+    fn host(&self, host: &HostSection) -> Result<Host, String> {
+        if !(0.0..1e6).contains(&host.overhead_us) || host.cpus == 0 {
+            return Err(self.wrong("host", "overhead_us must be 0 to a million, and cpus at least 1"));
+        }
+        let overhead_ns = (host.overhead_us * 1000.0).round() as u64;
+        Ok(Host { time: sim::HostTime { overhead_ns, cpus: host.cpus }, why: host.why.clone() })
+    }
+
+    /// A string, number or truth value as text.
+    fn plain(&self, key: &str, value: &Value) -> Result<String, String> {
+        match value {
+            Value::String(text) => Ok(text.clone()),
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Ok(value.to_string()),
+            _ => Err(self.wrong(key, format!("{value} is no string, number or truth value"))),
+        }
+    }
+
+    /// Replaces `{name}` by the variable's value.
+    fn fill(&self, key: &str, text: &str, variables: &Variables) -> Result<String, String> {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, behind) =
+                after.split_once('}').ok_or_else(|| self.wrong(key, "`{` without `}`; write {variable}"))?;
+            let value = variables.get(name).ok_or_else(|| {
+                let known: Vec<&str> = variables.keys().map(String::as_str).collect();
+                self.wrong(key, format!("there is no variable `{name}`; there are: {}", known.join(", ")))
+            })?;
+            self.used.borrow_mut().insert(name.to_owned());
+            out.push_str(before);
+            out.push_str(value);
+            rest = behind;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    /// The cases of one section: one, or one for each value of its sweep.
+    fn cases(
+        &self,
+        section: &CaseSection,
+        read: &FigureFile,
+        variables: &Variables,
+        out: &mut Vec<Case>,
+    ) -> Result<(), String> {
+        let key = format!("case `{}`", section.name);
+        if section.sweep.len() > 1 {
+            return Err(self.wrong(
+                &key,
+                "sweep has several variables; sweep over one, and write a case for each of the other",
+            ));
+        }
+        let Some((swept, values)) = section.sweep.iter().next() else {
+            return self.case(&key, section, read, variables, false).and_then(|case| self.add(case, out));
+        };
+        for value in values {
+            self.used.borrow_mut().remove(swept);
+            let mut variables = variables.clone();
+            variables.insert(swept.clone(), self.plain(&key, value)?);
+            let case = self.case(&key, section, read, &variables, true)?;
+            if !self.used.borrow().contains(swept) {
+                return Err(self.wrong(
+                    &key,
+                    format!("sweep.{swept} is used nowhere; write {{{swept}}} where it belongs"),
+                ));
+            }
+            self.add(case, out)?;
+        }
+        Ok(())
+    }
+
+    fn add(&self, case: Case, out: &mut Vec<Case>) -> Result<(), String> {
+        if out.iter().any(|other| other.name == case.name) {
+            let what = "there are two cases of this name; in a sweep, put the variable into the name";
+            return Err(self.wrong(&format!("case `{}`", case.name), what));
+        }
+        out.push(case);
+        Ok(())
+    }
+
+    fn case(
+        &self,
+        key: &str,
+        section: &CaseSection,
+        read: &FigureFile,
+        variables: &Variables,
+        swept: bool,
+    ) -> Result<Case, String> {
+        let mut options = read.options.clone();
+        options.extend(section.options.clone());
+        let mut words = Vec::new();
+        for (option, value) in &options {
+            if ["json", "csv", "report", "output-format", "quiet", "threads"].contains(&option.as_str()) {
+                return Err(
+                    self.wrong(key, format!("options.{option} is the caller's to choose; leave it out"))
+                );
+            }
+            match value {
+                Value::Boolean(true) => words.push(format!("--{option}")),
+                Value::Boolean(false) => {}
+                value => {
+                    let place = format!("{key}, options.{option}");
+                    words.push(format!("--{option}"));
+                    words.push(self.fill(&place, &self.plain(&place, value)?, variables)?);
+                }
+            }
+        }
+        let jobs = section.jobs.as_ref().map(|text| self.fill(&format!("{key}, jobs"), text, variables));
+        let replays = options.contains_key("synth") || options.contains_key("trace");
+        if jobs.is_some() == replays {
+            return Err(self.wrong(key, "give either jobs, or options.synth, or options.trace"));
+        }
+        let names = section.schemes.as_ref().unwrap_or(&read.schemes);
+        if names.is_empty() {
+            return Err(
+                self.wrong(key, "there are no schemes; give schemes = [\"dftl\", ...] here or at the top")
+            );
+        }
+        let row = |name: &String| {
+            let spec = self.fill(&format!("{key}, schemes"), name, variables)?;
+            Ok(Row { name: name.clone(), spec })
+        };
+        Ok(Case {
+            name: self.fill(key, &section.name, variables)?,
+            rows: names.iter().map(row).collect::<Result<_, String>>()?,
+            words,
+            jobs: jobs.transpose()?,
+            stand_in: section.stand_in.clone(),
+            swept,
+        })
+    }
+
+    fn claim(&self, read: ClaimSection, figure: &Figure) -> Result<Claim, String> {
+        let key = format!("claim `{}`", read.what);
+        let paper = self.numbers(&key, &read.paper)?;
+        let mut claim = Claim {
+            what: read.what.clone(),
+            kind: read.kind,
+            bound: read.bound,
+            pick: read.pick,
+            of: Vec::new(),
+            over: Vec::new(),
+            bench: Vec::new(),
+            paper,
+            differs: read.differs.clone(),
+        };
+        if let Some(bench) = &read.bench {
+            if read.of.is_some() || read.kind != Kind::Value {
+                return Err(self.wrong(&key, "bench takes kind = \"value\" and no `of`"));
+            }
+            claim.bench =
+                one_or_many(bench).into_iter().map(|v| self.plain(&key, v)).collect::<Result<_, _>>()?;
+        } else {
+            let of = read.of.as_ref().ok_or_else(|| self.wrong(&key, "`of` is missing; name a scheme"))?;
+            claim.of = self.places(&key, "of", of, &read, figure)?;
+        }
+        match (&read.over, read.kind) {
+            (None, Kind::Value) => {}
+            (None, _) => return Err(self.wrong(&key, "`over` is missing; name what is compared with")),
+            (Some(_), Kind::Value) => return Err(self.wrong(&key, "a value has no `over`; leave it out")),
+            (Some(over), _) => claim.over = self.places(&key, "over", over, &read, figure)?,
+        }
+        self.sizes(&key, &claim)?;
+        Ok(claim)
+    }
+
+    /// The numbers of places and of the paper's values must go together.
+    fn sizes(&self, key: &str, claim: &Claim) -> Result<(), String> {
+        let (of, over) = (claim.of.len().max(claim.bench.len()), claim.over.len());
+        if of > 1 && over > 1 && of != over {
+            let what = format!(
+                "`of` names {of} places and `over` {over}; give the same number, or one of them alone"
+            );
+            return Err(self.wrong(key, what));
+        }
+        let values = if claim.pick.is_some() { 1 } else { of.max(over) };
+        let wanted = if claim.bound == Bound::Range { 2 } else { values };
+        let given = claim.paper.len();
+        if given != wanted && !(given == 1 && claim.bound != Bound::Range) {
+            return Err(self.wrong(key, format!("paper has {given} values where {wanted} are needed")));
+        }
+        Ok(())
+    }
+
+    fn numbers(&self, key: &str, value: &Value) -> Result<Vec<f64>, String> {
+        let number = |value: &Value| match value {
+            Value::Float(number) => Ok(*number),
+            Value::Integer(number) => Ok(*number as f64),
+            other => Err(self.wrong(key, format!("paper has {other}, which is no number"))),
+        };
+        one_or_many(value).into_iter().map(number).collect()
+    }
+
+    /// The places that a selection names: a scheme, a table with `scheme`, `case`, `phase` or `quantity`, or a list of
+    /// these. A case that ends in `*` stands for every case that begins so, the scheme `*`
+    /// for every scheme of the case.
+    fn places(
+        &self,
+        key: &str,
+        which: &str,
+        value: &Value,
+        read: &ClaimSection,
+        figure: &Figure,
+    ) -> Result<Vec<Place>, String> {
+        let key = format!("{key}, {which}");
+        let mut found = Vec::new();
+        for selector in one_or_many(value) {
+            let (mut scheme, mut case) = (read.scheme.clone(), read.case.clone());
+            let (mut phase, mut quantity) = (read.phase.clone(), read.quantity.clone());
+            match selector {
+                Value::String(name) => scheme = Some(name.clone()),
+                Value::Table(table) => {
+                    for (part, value) in table {
+                        let text = Some(self.plain(&key, value)?);
+                        match part.as_str() {
+                            "scheme" => scheme = text,
+                            "case" => case = text,
+                            "phase" => phase = text,
+                            "quantity" => quantity = text,
+                            _ => {
+                                let what =
+                                    format!("`{part}` is unknown; there are scheme, case, phase, quantity");
+                                return Err(self.wrong(&key, what));
+                            }
+                        }
+                    }
+                }
+                other => return Err(self.wrong(&key, format!("{other} is neither a scheme nor a table"))),
+            }
+            let scheme = scheme.ok_or_else(|| self.wrong(&key, "`scheme` is missing"))?;
+            let quantity = quantity.ok_or_else(|| self.wrong(&key, "`quantity` is missing"))?;
+            let quantity = Quantity::find(&quantity).map_err(|what| self.wrong(&key, what))?.name;
+            let phase = phase.unwrap_or_default();
+            let before = found.len();
+            for known in figure.cases.iter().filter(|known| matches(case.as_deref(), &known.name, figure)) {
+                for row in known.rows.iter().filter(|row| scheme == "*" || row.name == scheme) {
+                    let (scheme, case) = (row.name.clone(), known.name.clone());
+                    found.push(Place { scheme, case, phase: phase.clone(), quantity });
+                }
+            }
+            if found.len() == before {
+                let cases: Vec<&str> = figure.cases.iter().map(|case| case.name.as_str()).collect();
+                let case = case.unwrap_or_else(|| "not given".to_owned());
+                return Err(self.wrong(
+                    &key,
+                    format!(
+                        "no case has scheme `{scheme}` (case {case}); the cases are {}",
+                        cases.join(", ")
+                    ),
+                ));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a selection of cases means this one; none means the only one there is.
+fn matches(asked: Option<&str>, name: &str, figure: &Figure) -> bool {
+    match asked {
+        None => figure.cases.len() == 1,
+        Some(asked) => asked.strip_suffix('*').map_or(asked == name, |start| name.starts_with(start)),
+    }
+}
+
+fn one_or_many(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(values) => values.iter().collect(),
+        one => vec![one],
+    }
+}

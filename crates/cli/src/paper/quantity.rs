@@ -1,0 +1,223 @@
+//! What can be read off a run.
+
+use sim::results::{ratio, Kind, Phase, Run};
+
+use crate::table::format::{bytes, count, digits, energy, factor, percent, time};
+
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// A share of one, as percent.
+    Share,
+    /// A ratio.
+    Factor,
+    /// Things counted.
+    Count,
+    /// Microseconds.
+    Micros,
+    /// Joule.
+    Joule,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    Rate,
+}
+
+impl Unit {
+    /// A number in words.
+    pub(crate) fn show(self, value: f64) -> String {
+        match self {
+            Unit::Share if value < 0.0 => format!("-{}", self.show(-value)),
+            // Savings and shares end at one; increases do not.
+            Unit::Share if value > 1.0 => format!("{} %", digits(value * 100.0)),
+            Unit::Share => percent(value),
+            Unit::Factor => factor(value),
+            Unit::Count => count(value),
+            Unit::Micros => time(value * 1000.0),
+            Unit::Joule => energy(value),
+            Unit::Bytes => bytes(value as u64),
+            Unit::Rate => format!("{} MiB/s", digits(value / f64::from(1 << 20))),
+        }
+    }
+}
+
+/// A quantity.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quantity {
+    /// Its name in data files.
+    pub(crate) name: &'static str,
+    /// What it is, for headings.
+    pub(crate) what: &'static str,
+    pub(crate) unit: Unit,
+    of: Of,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Known(fn(&Run, &Phase) -> Option<f64>),
+    /// A pointer into the record of the phase, as `--json` writes it.
+    Pointer(&'static str),
+}
+
+impl Quantity {
+    /// Its value in a phase of a run; `None` when the phase has none.
+    pub(crate) fn of(&self, run: &Run, phase: &Phase) -> Option<f64> {
+        let value = match self.of {
+            Of::Known(of) => of(run, phase),
+            Of::Pointer(path) => serde_json::to_value(phase).ok()?.pointer(path)?.as_f64(),
+        };
+        value.filter(|value| value.is_finite())
+    }
+
+    /// Whether the host's time changes it.
+    pub(crate) fn timed(&self) -> bool {
+        matches!(self.unit, Unit::Micros | Unit::Rate) || self.name.ends_with("iops")
+    }
+
+    /// The quantity of that name, or a pointer into the record of a phase, such as `/gc/foreground`.
+    ///
+    /// # Errors
+    /// There is none: one sentence without the place.
+    pub(crate) fn find(name: &str) -> Result<&'static Quantity, String> {
+        if name.starts_with('/') {
+            // Files are read once and name a few; their names live as long as the program.
+            let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+            let of = Of::Pointer(name);
+            return Ok(Box::leak(Box::new(Quantity { name, what: name, unit: Unit::Count, of })));
+        }
+        ALL.iter().find(|quantity| quantity.name == name).ok_or_else(|| {
+            let known: Vec<&str> = ALL.iter().map(|quantity| quantity.name).collect();
+            format!(
+                "there is no quantity `{name}`; there are {}, and pointers into the record of a phase such as /gc/foreground",
+                known.join(", ")
+            )
+        })
+    }
+}
+
+/// Latency at a quantile, us.
+fn quantile(phase: &Phase, kind: Kind, at: f64) -> Option<f64> {
+    Some(phase.latency[kind].as_ref()?.quantile_ns(at) as f64 / 1000.0)
+}
+
+fn mean(phase: &Phase, kind: Kind) -> Option<f64> {
+    Some(phase.latency[kind].as_ref()?.mean_ns / 1000.0)
+}
+
+/// Share of lookups that one level answered; 0 when it answered none.
+fn level(phase: &Phase, name: &str) -> Option<f64> {
+    let hits = phase.mapping.hits_by_level.get(name).copied().unwrap_or(0);
+    ratio(hits as f64, phase.mapping.lookups as f64)
+}
+
+fn reads(phase: &Phase, number: usize) -> Option<f64> {
+    phase.read_shares().map(|shares| shares.as_array()[number])
+}
+
+fn part(run: &Run, name: &str) -> f64 {
+    run.memory.parts.iter().filter(|part| part.name == name).map(|part| part.bytes as f64).sum()
+}
+
+/// Time that the flash spends on collection, ns: its operations one after the other.
+fn collection_ns(run: &Run, phase: &Phase) -> f64 {
+    let times = &run.device.timing;
+    let of = |name: &str| phase.flash.get(name).copied().unwrap_or_default();
+    let (gc, training) = (of("collection"), of("training"));
+    (gc.reads + training.reads) as f64 * (times.read_ns + times.transfer_ns) as f64
+        + (gc.programs + training.programs) as f64 * (times.program_ns + times.transfer_ns) as f64
+        + gc.erases as f64 * times.erase_ns as f64
+}
+
+/// Share of the cached translation pages seen that held two dirty entries or more.
+fn several_dirty(phase: &Phase) -> Option<f64> {
+    let pages = &phase.dirty_per_cached_page;
+    ratio(pages.iter().skip(2).sum::<u64>() as f64, pages.iter().sum::<u64>() as f64)
+}
+
+macro_rules! quantities {
+    ($($name:literal, $what:literal, $unit:ident, $of:expr;)*) => {
+        /// All of them.
+        pub(crate) const ALL: &[Quantity] = &[
+            $(Quantity { name: $name, what: $what, unit: Unit::$unit, of: Of::Known($of) },)*
+        ];
+    };
+}
+
+quantities![
+    "iops", "requests/s", Count, |_, p| p.iops_total();
+    "read_iops", "reads/s", Count, |_, p| p.iops(Kind::Read);
+    "write_iops", "writes/s", Count, |_, p| p.iops(Kind::Write);
+    "bandwidth", "bandwidth", Rate, |_, p| p.bandwidth_total();
+    "elapsed_us", "elapsed time", Micros, |_, p| Some(p.elapsed_ns as f64 / 1000.0);
+    "response_time_us", "mean response", Micros, |_, p| p.mean_latency_ns().map(|ns| ns / 1000.0);
+    "mean_read_us", "mean read", Micros, |_, p| mean(p, Kind::Read);
+    "p50_read_us", "P50 read", Micros, |_, p| quantile(p, Kind::Read, 0.5);
+    "p99_read_us", "P99 read", Micros, |_, p| quantile(p, Kind::Read, 0.99);
+    "p999_read_us", "P99.9 read", Micros, |_, p| quantile(p, Kind::Read, 0.999);
+    "mean_write_us", "mean write", Micros, |_, p| mean(p, Kind::Write);
+    "p99_write_us", "P99 write", Micros, |_, p| quantile(p, Kind::Write, 0.99);
+    "p999_write_us", "P99.9 write", Micros, |_, p| quantile(p, Kind::Write, 0.999);
+    "hit_ratio", "mapping hits", Share, |_, p| p.mapping.hit_ratio();
+    "cmt_hit_ratio", "CMT hits", Share, |_, p| level(p, "cmt");
+    "model_hit_ratio", "model hits", Share, |_, p| level(p, "model");
+    "single_reads", "1 flash read", Share, |_, p| reads(p, 1);
+    "double_reads", "2 flash reads", Share, |_, p| reads(p, 2);
+    "triple_reads", "3 flash reads", Share, |_, p| reads(p, 3);
+    "more_reads", "4 or more", Share, |_, p| reads(p, 4);
+    "reads_per_read", "flash reads per host read", Factor, |_, p| p.flash_reads_per_host_read();
+    "write_amplification", "write amplification", Factor, |_, p| p.write_amplification().map(|found| found.total);
+    "flash_writes", "flash pages written", Count, |_, p| Some(p.flash_total().programs as f64);
+    "erases", "block erases", Count, |_, p| Some(p.flash_total().erases as f64);
+    "gc_runs", "collections", Count, |_, p| Some(p.gc.collections() as f64);
+    "valid_per_collection", "valid pages moved per collection", Count, |_, p| p.gc.valid_per_collection();
+    "translation_reads", "translation pages read", Count, |_, p| Some(p.table.reads as f64);
+    "translation_writes", "translation pages written", Count, |_, p| Some(p.table.programs as f64);
+    "merge_writes", "pages written by merges", Count,
+        |_, p| Some(p.flash.get("merge").map_or(0.0, |found| found.programs as f64));
+    "full_merges", "full merges", Count, |_, p| Some(p.merges.full as f64);
+    "hat_hit_ratio", "second chances used", Share,
+        |_, p| ratio(p.merges.second_chances_used as f64, p.merges.second_chances as f64);
+    "aggregated_moves", "blocks moved as a whole", Count, |_, p| Some(p.merges.aggregated_moves as f64);
+    "dirty_replacement_ratio", "dirty entries replaced", Share, |_, p| p.mapping.dirty_share();
+    "entries_per_cached_page", "entries of a cached translation page", Factor, |_, p| p.entries_per_cached_page();
+    "dirty_per_cached_page", "dirty entries of it", Factor, |_, p| p.dirty_per_cached_page();
+    "several_dirty", "pages with several dirty entries", Share, |_, p| several_dirty(p);
+    "prefetched", "entries prefetched", Count, |_, p| Some(p.mapping.prefetched as f64);
+    "compute_us", "controller work", Micros, |_, p| Some(p.compute_ns as f64 / 1000.0);
+    "compute_share_of_gc", "compute in collection", Share,
+        |r, p| ratio(p.compute_ns as f64, p.compute_ns as f64 + collection_ns(r, p));
+    "energy", "energy", Joule, |_, p| Some(p.energy.total_j());
+    "cached_entries", "entries cached", Count,
+        |r, _| Some(part(r, "CMT") / 8.0 + part(r, "CMT entries") / 6.0);
+    "memory", "mapping memory in use", Bytes, |r, _| Some(r.memory.total_bytes() as f64);
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for (index, quantity) in ALL.iter().enumerate() {
+            assert!(ALL[..index].iter().all(|other| other.name != quantity.name), "{}", quantity.name);
+            assert_eq!(Quantity::find(quantity.name).expect("known").name, quantity.name);
+        }
+        assert!(Quantity::find("speed").is_err_and(|error| error.contains("`speed`")));
+    }
+
+    #[test]
+    fn a_pointer_reads_the_record() {
+        let mut phase = Phase::default();
+        phase.gc.foreground = 7;
+        let of = |path| Quantity::find(path).expect("a pointer").of(&Run::default(), &phase);
+        assert_eq!((of("/gc/foreground"), of("/gc/nothing")), (Some(7.0), None));
+    }
+
+    #[test]
+    fn a_phase_without_reads_has_no_read_latency() {
+        let (run, phase) = (Run::default(), Phase::default());
+        for name in ["p99_read_us", "hit_ratio", "single_reads", "write_amplification"] {
+            assert_eq!(Quantity::find(name).expect("known").of(&run, &phase), None, "{name}");
+        }
+    }
+}

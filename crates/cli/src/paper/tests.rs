@@ -1,0 +1,234 @@
+//! Embedded files, mistakes in files, and derivations from made-up results.
+
+use serde_json::Value as Json;
+
+use super::claim::{findings, Finding, Measured, Missing, Verdict};
+use super::file::{figure, Place};
+use super::plan::{phase, Plan};
+use super::{load, names, Scale};
+use crate::commands::stop::Stop;
+
+const SMALL: &str = r#"
+title = "a figure"
+source = "a paper"
+schemes = ["dftl", "tpftl"]
+show = ["iops"]
+[options]
+device = "tpftl-512m"
+warm-up = "none"
+[quick]
+io = "1m"
+[full]
+io = "2m"
+[[case]]
+name = "reads"
+jobs = '''
+[random]
+rw=randread
+bs=4k
+io_size={io}
+'''
+"#;
+
+fn with(more: &str) -> Result<super::file::Figure, String> {
+    figure("x.toml", "x", &format!("{SMALL}{more}"), Scale::Quick)
+}
+
+#[test]
+fn every_embedded_file_says_what_can_be_run() {
+    assert!(names().contains(&"learnedftl") && names().contains(&"tpftl"));
+    for name in names() {
+        for scale in [Scale::Quick, Scale::Full] {
+            let paper = load(name, scale).expect("a paper");
+            assert!(!paper.figures.is_empty());
+            let figures: Vec<_> = paper.figures.iter().collect();
+            let plan = Plan::new(&figures, &|_| true, 1, "").expect("a plan");
+            for (index, figure) in paper.figures.iter().enumerate() {
+                assert!(!figure.claims.is_empty(), "{} {} claims nothing", name, figure.id);
+                for place in figure.claims.iter().flat_map(|claim| claim.of.iter().chain(&claim.over)) {
+                    let cells = plan.cells.iter().filter(|cell| cell.figure == index);
+                    let found = cells
+                        .filter(|cell| cell.case == place.case && cell.row == place.scheme)
+                        .filter_map(|cell| cell.experiment.clone().ok())
+                        .all(|at| {
+                            let phases = &plan.experiments[at].phases;
+                            place.phase.is_empty() || phases.iter().any(|phase| phase.name == place.phase)
+                        });
+                    assert!(found, "{} {}: no phase {} for a claim", name, figure.id, place.phase);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn figures_that_share_a_set_up_run_it_once() {
+    let one = with("").expect("a figure");
+    let other = figure("y.toml", "y", SMALL, Scale::Quick).expect("a figure");
+    let plan = Plan::new(&[&one, &other], &|_| true, 1, "").expect("a plan");
+    assert_eq!((plan.experiments.len(), plan.cells.len()), (2, 4));
+    let larger = figure("z.toml", "z", SMALL, Scale::Full).expect("a figure");
+    let plan = Plan::new(&[&one, &larger], &|scheme| scheme == "dftl", 1, "").expect("a plan");
+    assert_eq!((plan.experiments.len(), plan.cells.len()), (2, 2));
+}
+
+#[test]
+fn a_scheme_that_is_not_built_is_no_mistake() {
+    let text = SMALL.replace("\"tpftl\"", "\"from-the-future:width=3\"");
+    let figure = figure("x.toml", "x", &text, Scale::Quick).expect("a figure");
+    let plan = Plan::new(&[&figure], &|_| true, 1, "").expect("a plan");
+    assert_eq!(
+        plan.cells.iter().map(|cell| cell.experiment.clone()).collect::<Vec<_>>(),
+        [Ok(0), Err("from-the-future".to_owned())]
+    );
+}
+
+#[test]
+fn a_host_measures_each_phase_twice() {
+    let figure = with("[host]\noverhead_us = 3\ncpus = 2\nwhy = \"a guess\"\n").expect("a figure");
+    let plan = Plan::new(&[&figure], &|_| true, 1, "").expect("a plan");
+    let names: Vec<_> = plan.experiments[0].phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(names, ["random", "random with host"]);
+    let run = sim::results::Run {
+        phases: names
+            .iter()
+            .map(|name| sim::results::Phase { name: (*name).to_owned(), ..Default::default() })
+            .collect(),
+        ..Default::default()
+    };
+    for name in ["", "random"] {
+        assert_eq!(phase(&run, name, false).expect("a phase").name, "random");
+        assert_eq!(phase(&run, name, true).expect("a phase").name, "random with host");
+    }
+}
+
+#[test]
+fn mistakes_get_file_key_and_what_would_be_right() {
+    let cases = [
+        ("[[claim]]\nwhat = \"w\"\nkind = \"speed\"\npaper = 1\n", "x.toml, line 23: unknown variant `speed`"),
+        ("[[claim]]\nwhat = \"w\"\nkind = \"value\"\nquantity = \"speed\"\nof = \"dftl\"\npaper = 1\n",
+            "x.toml: claim `w`, of: there is no quantity `speed`; there are iops"),
+        ("[[claim]]\nwhat = \"w\"\nkind = \"value\"\nquantity = \"iops\"\nof = \"page\"\npaper = 1\n",
+            "x.toml: claim `w`, of: no case has scheme `page`"),
+        ("[[claim]]\nwhat = \"w\"\nkind = \"ratio\"\nquantity = \"iops\"\nof = \"dftl\"\npaper = 1\n",
+            "x.toml: claim `w`: `over` is missing; name what is compared with"),
+        ("[[claim]]\nwhat = \"w\"\nkind = \"value\"\nquantity = \"iops\"\nof = [\"dftl\", \"tpftl\"]\npaper = [1, 2, 3]\n",
+            "x.toml: claim `w`: paper has 3 values where 2 are needed"),
+        ("[[claim]]\nwhat = \"w\"\nkind = \"value\"\nquantity = \"iops\"\nof = \"dftl\"\npaper = \"much\"\n",
+            "x.toml: claim `w`: paper has \"much\", which is no number"),
+        ("[[case]]\nname = \"reads\"\njobs = \"[a]\"\n", "x.toml: case `reads`: there are two cases of this name"),
+        ("[[case]]\nname = \"more\"\n", "x.toml: case `more`: give either jobs, or options.synth, or options.trace"),
+        ("[[case]]\nname = \"more\"\njobs = \"{io} {nothing}\"\n",
+            "x.toml: case `more`, jobs: there is no variable `nothing`; there are: io"),
+        ("[[case]]\nname = \"more\"\njobs = \"[a]\"\nsweep = { n = [1, 2] }\n",
+            "x.toml: case `more`: sweep.n is used nowhere; write {n} where it belongs"),
+        ("[[case]]\nname = \"more\"\njobs = \"[a]\"\noptions = { json = \"f\" }\n",
+            "x.toml: case `more`: options.json is the caller's to choose; leave it out"),
+        ("[case]\n", "x.toml, line 21"),
+        ("[host]\noverhead_us = -1\ncpus = 2\nwhy = \"\"\n", "x.toml: host: overhead_us must be"),
+        ("weight = 3\n", "x.toml, line 21: unknown field `weight`"),
+    ];
+    for (more, sentence) in cases {
+        let error = with(more).expect_err(more);
+        assert!(error.starts_with(sentence), "{error}\n{sentence}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    let lacking = SMALL.replace("[full]\nio = \"2m\"\n", "[full]\n");
+    let error = figure("x.toml", "x", &lacking, Scale::Quick).expect_err("a variable is missing");
+    assert_eq!(error, "x.toml: full: `io` is missing; give it in [quick] and in [full]");
+    assert!(load("nothing", Scale::Quick)
+        .is_err_and(|error| error.starts_with("there is no paper `nothing`; there are")));
+}
+
+#[test]
+fn options_that_compare_refuses_name_file_and_case() {
+    for (from, to, why) in [
+        ("tpftl-512m", "floppy", "device `floppy`"),
+        ("warm-up = \"none\"", "warm-up = \"some\"", "no warm-up"),
+        ("\"dftl\", \"tpftl\"", "\"tpftl:colour=red\"", "no parameter `colour`"),
+        ("rw=randread", "rw=backwards", "rw=backwards is not valid"),
+    ] {
+        let figure =
+            figure("x.toml", "x", &SMALL.replace(from, to), Scale::Quick).expect("its form is right");
+        let Err(Stop::User(sentence)) = Plan::new(&[&figure], &|_| true, 1, "") else {
+            panic!("{to} was taken");
+        };
+        assert!(sentence.starts_with("x.toml: case `reads`: ") && sentence.contains(why), "{sentence}");
+    }
+}
+
+/// Made-up results: DFTL 100 requests/s, TPFTL 200, and twice that with a host.
+struct MadeUp;
+
+impl Measured for MadeUp {
+    fn at(&self, place: &Place, host: bool) -> Result<f64, Missing> {
+        let value = match (place.scheme.as_str(), place.phase.as_str()) {
+            ("dftl", _) => 100.0,
+            ("tpftl", "none") => return Err(Missing::Because("no such phase".to_owned())),
+            ("tpftl", _) => 200.0,
+            (other, _) => return Err(Missing::NotBuilt(other.to_owned())),
+        };
+        Ok(if host { 2.0 * value } else { value })
+    }
+
+    fn bench(&self) -> Option<&Json> {
+        None
+    }
+}
+
+fn found(claim: &str) -> Vec<Finding> {
+    let figure = with(&format!("[[claim]]\nwhat = \"{{of}} and {{over}}\"\nquantity = \"iops\"\n{claim}"))
+        .expect("a claim");
+    findings(&figure, &MadeUp)
+}
+
+#[test]
+fn numbers_are_derived_as_the_paper_does() {
+    for (kind, wanted) in [("ratio", 2.0), ("reduction", -1.0), ("increase", 1.0), ("difference", 100.0)] {
+        let found = found(&format!("kind = \"{kind}\"\nof = \"tpftl\"\nover = \"dftl\"\npaper = 1.9\n"));
+        assert_eq!((found.len(), found[0].ours.clone()), (1, Ok(wanted)), "{kind}");
+        assert_eq!(found[0].what, "tpftl and dftl");
+        assert_eq!(found[0].with_host, None);
+    }
+    let pairs = "of = [\"dftl\", \"tpftl\"]\nover = [\"tpftl\", \"tpftl\"]\n";
+    for (pick, wanted) in [("mean", 0.75), ("max", 1.0), ("min", 0.5), ("sums", 0.75)] {
+        let found = found(&format!("kind = \"ratio\"\npick = \"{pick}\"\n{pairs}paper = 0.8\n"));
+        assert_eq!((found.len(), found[0].ours.clone()), (1, Ok(wanted)), "{pick}");
+    }
+    let each = found("kind = \"value\"\nof = { scheme = \"*\" }\npaper = [100, 300]\n");
+    let verdicts: Vec<_> = each.iter().map(|found| (found.ours.clone(), found.verdict)).collect();
+    assert_eq!(verdicts, [(Ok(100.0), Verdict::Close), (Ok(200.0), Verdict::Lower)]);
+    assert_eq!(each[1].ratio(), Some(200.0 / 300.0));
+}
+
+#[test]
+fn what_is_missing_is_no_number() {
+    let missing = found("kind = \"value\"\nphase = \"none\"\nof = \"tpftl\"\npaper = 1\n");
+    assert_eq!((missing[0].verdict, missing[0].ratio()), (Verdict::Missing, None));
+    assert!(missing[0].ours.is_err());
+    let mean = found("kind = \"value\"\npick = \"mean\"\nof = [\"dftl\", { scheme = \"tpftl\", phase = \"none\" }]\npaper = 1\n");
+    assert!(mean[0].ours.is_err(), "a mean over less than all is another number");
+    let bench = found("kind = \"value\"\nbench = \"/a/b\"\npaper = 1\n");
+    assert!(bench[0].ours.as_ref().is_err_and(|why| why.to_string().contains("--bench")));
+}
+
+#[test]
+fn verdicts_follow_direction_and_bound() {
+    let verdict = |claim: &str| found(&format!("{claim}\nof = \"tpftl\"\nover = \"dftl\"\n"))[0].verdict;
+    for (claim, wanted) in [
+        ("kind = \"ratio\"\npaper = 2.2", Verdict::Close),
+        ("kind = \"ratio\"\npaper = 1.2", Verdict::Larger),
+        ("kind = \"ratio\"\npaper = 5", Verdict::Smaller),
+        ("kind = \"ratio\"\npaper = 0.5", Verdict::Opposite),
+        ("kind = \"ratio\"\npaper = 1.0", Verdict::Opposite),
+        ("kind = \"ratio\"\nbound = \"range\"\npaper = [1.5, 2.5]", Verdict::Close),
+        ("kind = \"ratio\"\nbound = \"range\"\npaper = [1.1, 1.3]", Verdict::Larger),
+        ("kind = \"ratio\"\nbound = \"range\"\npaper = [0.2, 0.4]", Verdict::Opposite),
+        ("kind = \"ratio\"\nbound = \"at-most\"\npaper = 1.9", Verdict::Broken),
+        ("kind = \"ratio\"\nbound = \"at-least\"\npaper = 1.9", Verdict::Holds),
+        ("kind = \"increase\"\nbound = \"within\"\npaper = 0.02", Verdict::Broken),
+        ("kind = \"reduction\"\npaper = 0.3", Verdict::Opposite),
+    ] {
+        assert_eq!(verdict(claim), wanted, "{claim}");
+    }
+}
