@@ -59,7 +59,9 @@ impl Shape {
         let fresh = SimNand::new(&Device::tiny(geometry.clone(), 1), NoClock::new(), options.clone());
         let bad = (0..geometry.blocks()).filter(|&block| fresh.is_bad(Pbn(block))).count() as u32;
         let usable = geometry.pages() - bad * geometry.pages_per_block;
-        let spare = SPARE_SUPERBLOCKS * geometry.superblock_pages() + dice.below(64) + margin;
+        // Some schemes do more where there is more room.
+        let room = SPARE_SUPERBLOCKS + [0, 4][dice.below(2) as usize];
+        let spare = room * geometry.superblock_pages() + dice.below(64) + margin;
         let entries = geometry.page_bytes / 4;
         let exported = (usable - spare) * entries / (entries + 2);
         let mut config = Config::new(exported, u64::from(dice.between(256, 1024)));

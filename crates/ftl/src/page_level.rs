@@ -41,8 +41,6 @@ pub struct Moved {
 pub trait Mapping: Sized + Clone + Send + 'static {
     /// Name, paper, parameters.
     const INFO: Info;
-    /// Superblocks that the mapping's own streams and gatherings need beside those of every page-level FTL.
-    const SUPERBLOCKS: u32 = 0;
 
     /// An empty cache over `table`, within `config.cache_bytes`, directory included.
     fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError>;
@@ -334,7 +332,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         config.check_parameters(&M::INFO)?;
         let geometry = flash.nand().geometry().clone();
         let mut table = Table::new(config.exported_pages, geometry.page_bytes);
-        let spare_superblocks = check_room(flash, table.pages(), M::SUPERBLOCKS, config)?;
+        let spare_superblocks = check_room(flash, table.pages(), config)?;
         let mut mapping = M::new(&table, &geometry, config)?;
         let mut journal = Journal::new(geometry.page_bytes);
         recover::recover(flash, &mut table, &mut journal, &mut mapping)?;
@@ -554,11 +552,10 @@ const BESIDE_THE_RESERVE: u32 = 6;
 const FOR_A_GATHERING: u32 = 3;
 
 /// Refuses a configuration in which collection could run out of room beside a mapping table of up to `table_pages`
-/// translation pages and `superblocks` more. Returns the superblocks that are left over.
+/// translation pages. Returns the superblocks that are left over.
 pub(crate) fn check_room<N: Nand>(
     flash: &Flash<N>,
     table_pages: u32,
-    superblocks: u32,
     config: &Config,
 ) -> Result<u32, ConfigError> {
     if config.foreground_superblocks < 3 || config.background_superblocks < config.foreground_superblocks {
@@ -570,7 +567,7 @@ pub(crate) fn check_room<N: Nand>(
     }
     let geometry = flash.nand().geometry();
     let superblock = u64::from(geometry.superblock_pages());
-    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE + superblocks) * superblock;
+    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
     let needed = u64::from(config.exported_pages) + u64::from(table_pages) + reserve;
     let usable = flash.space.usable_pages();
     if config.exported_pages == 0 || needed > usable {

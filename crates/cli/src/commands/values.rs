@@ -207,7 +207,8 @@ mod tests {
         let spec: SchemeSpec = "tpftl:techniques=rs:threshold=5".parse().expect("a scheme");
         assert_eq!(spec.to_string(), "tpftl:techniques=rs:threshold=5");
         let error = |text: &str| text.parse::<SchemeSpec>().err().unwrap_or_default();
-        assert_eq!(error("ideal"), "there is no scheme `ideal`; there are page, dftl, tpftl");
+        let known: Vec<&str> = ftl::schemes::ALL.iter().map(|info| info.name).collect();
+        assert_eq!(error("ideal"), format!("there is no scheme `ideal`; there are {}", known.join(", ")));
         assert_eq!(error("dftl:entries=3"), "scheme dftl has no parameter `entries`; it has protected");
         assert_eq!(error("page:x=3"), "scheme page has no parameter `x`; it has none");
         assert_eq!(

@@ -61,9 +61,10 @@ fn rows(grid: &mut Grid, label: &str, phase: &Phase, device: &DeviceInfo) {
     }
 }
 
-/// A share with its sign; more than the whole is not cut off.
+/// A share with its sign, zero with a plus; more than the whole is not cut off.
 fn signed(share: f64) -> String {
-    format!("{:+.1} %", 100.0 * share)
+    let percent = 100.0 * share;
+    format!("{:+.1} %", if percent.abs() < 0.05 { 0.0 } else { percent })
 }
 
 #[cfg(test)]
@@ -93,10 +94,10 @@ mod tests {
     fn the_model_stands_beside_the_simulation() {
         let text = model_tables(&[run()]);
         let line = text.lines().find(|line| line.contains("T_at")).expect("a line");
-        assert!(line.contains("dftl") && line.matches("2.5 us").count() == 3, "{line}");
+        assert!(line.contains("dftl") && line.matches("2.50 µs").count() == 3, "{line}");
         assert!(line.matches("+0.0 %").count() == 2, "{line}");
         let line = text.lines().find(|line| line.contains("page access")).expect("a line");
-        assert!(line.matches("27.5 us").count() == 3, "{line}");
+        assert!(line.matches("27.5 µs").count() == 3, "{line}");
     }
 
     #[test]

@@ -117,8 +117,8 @@ mod tests {
     fn the_table_names_each_scheme_once_and_answers() {
         let text = curve_tables(&curve(), &Run::default());
         assert_eq!(text.matches("│ dftl").count(), 1, "{text}");
-        assert!(text.contains("64.0 KiB") && text.contains("1.500"), "{text}");
-        assert!(text.contains("sftl: 64.0 KiB come within 5.0 % of the ideal map"), "{text}");
+        assert!(text.contains("64 KiB") && text.contains("1.500"), "{text}");
+        assert!(text.contains("sftl: 64 KiB come within 5.0 % of the ideal map"), "{text}");
         assert!(text.contains("dftl: none of these sizes comes within"), "{text}");
     }
 }

@@ -50,6 +50,8 @@ use std::ops::Range;
 /// GTD entries of a group (III-D), and the groups that a device has at least.
 const GROUP_ENTRIES: u32 = 64;
 const LEAST_GROUPS: u32 = 16;
+/// Superblocks to spare without which no group is collected: two for its pages, one for the mapping updates.
+const SPARE_FOR_GATHERING: u32 = 3;
 
 /// LearnedFTL.
 pub type LearnedFtl = PageLevel<LearnedTable<false>>;
@@ -106,6 +108,8 @@ pub struct LearnedTable<const IDEAL: bool> {
     predict_ns: u64,
     /// For a full GTD entry.
     train_ns: u64,
+    /// Groups are collected: the technique is on, and there is room for it.
+    may_gather: bool,
     /// The models were found on flash.
     is_relearned: bool,
     /// Points trained by recovery, whose time is not charged yet.
@@ -241,8 +245,6 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             Parameter { name: "predict_ns", default: "650", what: "controller time of a prediction" },
         ],
     };
-    const SUPERBLOCKS: u32 = 3;
-
     fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
         let info = &Self::INFO;
         let letters = config.parameter(info, "techniques");
@@ -309,6 +311,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             exported_pages: table.exported_pages(),
             predict_ns: number(config, info, "predict_ns", 0.0, 1e9)? as u64,
             train_ns: number(config, info, "train_ns", 0.0, 1e9)? as u64,
+            may_gather: false,
             is_relearned: false,
             uncharged: 0,
             points: Vec::with_capacity(ENTRY_LPNS as usize),
@@ -344,6 +347,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     ) -> Result<(), ConfigError> {
         let points = std::mem::take(&mut self.uncharged);
         flash.compute(self.train_ns(points), Done::READY);
+        self.may_gather = self.techniques.collection && spare_superblocks >= SPARE_FOR_GATHERING;
         self.groups.open(flash, spare_superblocks)
     }
 
@@ -428,7 +432,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         if let Some(ppn) = ppn.filter(|_| self.techniques.initialization) {
             self.initialize(lpn, ppn);
         }
-        if self.techniques.collection {
+        if self.may_gather {
             self.groups.trained(group, self.models.trained_in(group));
         }
         Ok((old, known))
@@ -466,7 +470,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
 
     #[inline]
     fn is_gathering_due(&self) -> bool {
-        self.groups.is_any_due()
+        self.may_gather && self.groups.is_any_due()
     }
 
     fn gather<N: Nand>(&mut self, flash: &mut Flash<N>) -> Option<Gathering> {

@@ -303,7 +303,7 @@ impl Scheme for Leaftl {
             ))
             .into());
         }
-        check_room(flash, groups + 1, 0, config)?;
+        check_room(flash, groups + 1, config)?;
         let least =
             u64::from(groups + 1) * Records::ENTRY_BYTES + 4 * (most_bytes(lpns) as u64 + Cache::GROUP_BYTES);
         if config.cache_bytes < least {
