@@ -219,10 +219,10 @@ fn a_write_buffer_that_nobody_was_told_of() {
 #[test]
 fn learned_segments_do_not_hide_a_broken_array() {
     caught::<Leaftl, Sabotage<{ sabotage::ERASE_AT_ONCE }>>(&[
-        OLD, GONE, UNDONE, ABSENT, OTHER, TWICE, TELLS,
+        OLD, GONE, UNDONE, ABSENT, OTHER, TWICE, TELLS, READS,
     ]);
     caught::<Leaftl, Sabotage<{ sabotage::MAPPING_FIRST }>>(&[
-        OLD, GONE, UNDONE, ABSENT, OTHER, TWICE, TELLS,
+        OLD, GONE, UNDONE, ABSENT, OTHER, TWICE, TELLS, READS,
     ]);
-    caught::<Leaftl, Sabotage<{ sabotage::SPARE_LOST }>>(&[TELLS]);
+    caught::<Leaftl, Sabotage<{ sabotage::SPARE_LOST }>>(&[TELLS, READS]);
 }
