@@ -24,8 +24,6 @@ use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
 use std::ops::Range;
 
 const NONE: u32 = u32::MAX;
-/// Steps of a gathering for each page that the host writes: enough for groups that are due after half a group of writes.
-const GATHERING_PACE: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -45,6 +43,8 @@ pub struct Gathering {
     pub stream: Stream,
     /// Why.
     pub cause: Cause,
+    /// Steps for each page that the host writes.
+    pub pace: u32,
 }
 
 /// The collection under way, if any.
@@ -139,6 +139,15 @@ impl Collector {
         let valid = flash.space.valid_in(victim);
         let gain = flash.space.capacity_of(victim).saturating_sub(valid).max(1);
         let updates = valid.min(self.heads.len() as u32);
+        if std::env::var_os("DBG").is_some() {
+            eprintln!(
+                "SB v{} valid {} free {} host {}",
+                victim,
+                valid,
+                flash.free_superblocks(),
+                flash.counters.programs_by(Cause::Host)
+            );
+        }
         flash.space.collect(victim);
         self.pace = (valid + updates).div_ceil(gain) + 1;
         self.victim = victim;
@@ -152,9 +161,8 @@ impl Collector {
     pub(crate) fn gather(&mut self, gathering: Gathering) {
         assert!(!self.is_active() && self.plan.is_empty());
         self.victim = NONE;
-        (self.stream, self.cause) = (gathering.stream, gathering.cause);
+        (self.stream, self.cause, self.pace) = (gathering.stream, gathering.cause, gathering.pace);
         self.gathering = Some(gathering);
-        self.pace = GATHERING_PACE;
         self.done = Done::READY;
         self.phase = Phase::Copying;
     }

@@ -9,7 +9,7 @@
 //! The paper gives each group blocks of its own. With one superblock open for each of 240 groups, half of them empty on
 //! average, 120 superblocks would lie idle, and a device that is 94 % full has 16 to spare. So a superblock of its own goes to a
 //! group that is written in sequence, request after request: it will fill it soon, and in order, however many such streams
-//! there are beside it. At most three quarters of the spare superblocks are open for such groups ([`Groups::limit`]). The
+//! there are beside it. At most three quarters of the spare superblocks, less a reserve, are open for such groups. The
 //! other groups share one.
 //!
 //! Cross-group allocation: the sequence that leaves a group goes on in the next group, and in the same superblock. What a group
@@ -36,10 +36,19 @@ struct Slot {
     used: u64,
 }
 
+/// Requests that each continue the one before, from which on a stream counts as sequential: one may do so by accident, and
+/// among random writes of 4 KiB some do.
+const SEQUENTIAL: u8 = 4;
+/// Of so many superblocks one must be to spare before a group can have one of its own: what is open and half empty is missing
+/// for garbage, and costs write amplification where that is tight.
+const PER_SPARE: u32 = 32;
+/// Share of the spare room that is full of pages to be collected when all groups are due at the latest. When the rest is
+/// full too, superblocks are emptied for room, and what a group had in order is scattered again.
+const LEAST_ROOM: f64 = 0.75;
 /// Streams of a group that are told apart.
-const HEADS: usize = 4;
-/// Bytes of a group as a firmware would pack it: LPN and slot of each head, three counts of 4 bytes, flags and turn.
-const GROUP_BYTES: u64 = HEADS as u64 * 5 + 3 * 4 + 2;
+const HEADS: usize = 8;
+/// Bytes of a group as a firmware would pack it: LPN, slot and count of each head, three counts of 4 bytes, flags and turn.
+const GROUP_BYTES: u64 = HEADS as u64 * 6 + 3 * 4 + 2;
 /// Bytes of a slot: its owner and last use. The superblock and its next page are the device's, as for any stream.
 const SLOT_BYTES: u64 = 6;
 
@@ -50,8 +59,16 @@ struct Head {
     next: u32,
     /// The slot it writes to.
     slot: u32,
-    /// Its last request continued the one before.
-    is_sequential: bool,
+    /// Requests that continued it one after the other.
+    continued: u8,
+}
+
+impl Head {
+    const NONE: Head = Head { next: NONE, slot: 0, continued: 0 };
+
+    fn is_sequential(&self) -> bool {
+        self.continued >= SEQUENTIAL
+    }
 }
 
 /// What is known of a group.
@@ -74,15 +91,18 @@ struct Group {
 impl Group {
     /// A request begins at `lpn`: it continues a stream, or begins one in the place of another.
     fn begin(&mut self, lpn: Lpn, continues_group_before: bool) {
-        let continued = self.heads.iter().position(|head| head.next == lpn.0);
-        self.last = match continued {
-            Some(head) => head as u8,
+        match self.heads.iter().position(|head| head.next == lpn.0) {
+            Some(head) => {
+                self.last = head as u8;
+                self.heads[head].continued = self.heads[head].continued.saturating_add(1);
+            }
             None => {
                 self.turn = (self.turn + 1) % HEADS as u8;
-                self.turn
+                self.last = self.turn;
+                let continued = if continues_group_before { SEQUENTIAL } else { 0 };
+                self.heads[self.last as usize] = Head { continued, ..Head::NONE };
             }
-        };
-        self.heads[self.last as usize].is_sequential = continued.is_some() || continues_group_before;
+        }
     }
 
     fn write_to(&mut self, slot: usize) {
@@ -90,7 +110,13 @@ impl Group {
     }
 }
 
-/// A group that is being collected, in parts of at most a superblock.
+/// Share of a group's pages that are overwritten when as many volumes of it were written, at random: 1 - exp(-volumes), in
+/// operations that give the same on any machine.
+fn lost_by(volumes: f64) -> f64 {
+    volumes / (1.0 + volumes / 2.0)
+}
+
+/// A group that is being collected, in parts.
 #[derive(Clone, Debug)]
 struct Collecting {
     group: u32,
@@ -133,7 +159,7 @@ impl Groups {
     pub fn new(exported_pages: u32, lpns: u32, thresholds: Thresholds, cross_group: bool) -> Groups {
         let count = exported_pages.div_ceil(lpns);
         let group = Group {
-            heads: [Head { next: NONE, slot: 0, is_sequential: false }; HEADS],
+            heads: [Head::NONE; HEADS],
             last: 0,
             turn: 0,
             mapped: 0,
@@ -155,12 +181,7 @@ impl Groups {
         }
     }
 
-    /// How many superblocks may be open for groups on a device with that many to spare.
-    pub fn limit(spare_superblocks: u32, groups: u32) -> u32 {
-        (spare_superblocks * 3 / 4).clamp(1, groups)
-    }
-
-    /// Takes over the streams: one for each superblock that may be open, and one for a group being collected.
+    /// Takes over the streams: one for each superblock that may be open beside the shared one.
     pub fn open<N: Nand>(&mut self, flash: &mut Flash<N>, spare_superblocks: u32) -> Result<(), ConfigError> {
         let groups = self.groups.len() as u32;
         if !self.cross_group && spare_superblocks < groups {
@@ -169,8 +190,14 @@ impl Groups {
                  own to write to, and {spare_superblocks} are to spare; export less, or leave letter x in techniques"
             )));
         }
-        let limit = if self.cross_group { Groups::limit(spare_superblocks, groups) } else { groups };
-        self.limit = limit as usize;
+        let few = flash.nand().geometry().superblocks() / PER_SPARE;
+        let may_open = (spare_superblocks.saturating_sub(few) * 3).div_ceil(4);
+        self.limit = if self.cross_group { may_open.min(groups * HEADS as u32) } else { groups } as usize;
+        let room = f64::from(spare_superblocks) * f64::from(flash.nand().geometry().superblock_pages());
+        self.thresholds.retrain = self
+            .thresholds
+            .retrain
+            .min(lost_by(LEAST_ROOM * room / (f64::from(groups) * f64::from(self.lpns))));
         flash.add_streams(self.limit);
         self.slots.extend((0..self.limit).map(|at| Slot {
             stream: Stream::further(at),
@@ -178,6 +205,18 @@ impl Groups {
             used: 0,
         }));
         Ok(())
+    }
+
+    /// Steps of collecting groups for each page of the host, copies for the most part, so that as many groups are collected
+    /// as are due, and a few more.
+    pub fn pace(&self) -> u32 {
+        let retrain = self.thresholds.retrain;
+        (1.0 / retrain - 0.5).ceil() as u32 + 1
+    }
+
+    /// Whether groups can have superblocks of their own.
+    pub fn have_own(&self) -> bool {
+        self.limit > 0
     }
 
     /// Bytes of what is kept beside the models.
@@ -206,7 +245,7 @@ impl Groups {
     /// one that such groups share; else the open one with the most free pages, whoever owns it. `spare` tells that a superblock can be opened without touching the collection
     /// thresholds.
     #[inline]
-    pub fn stream<N: Nand>(&mut self, flash: &Flash<N>, lpn: Lpn, rest: u32, spare: bool) -> Stream {
+    pub fn stream<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, spare: bool) -> Stream {
         let group = self.of(lpn);
         if self.request != (lpn.0, rest) {
             let continues = self.left_behind(lpn).is_some();
@@ -216,22 +255,60 @@ impl Groups {
         let it = &mut self.groups[group as usize];
         let head = &mut it.heads[it.last as usize];
         head.next = lpn.0 + 1;
-        it.written += u32::from(!head.is_sequential);
-        let (slot, wants_own) = (head.slot as usize, head.is_sequential || !self.cross_group);
+        it.written += u32::from(!head.is_sequential());
+        let (slot, wants_own) = (head.slot as usize, head.is_sequential() || !self.cross_group);
         let is_own = self.slots[slot].owner == group;
         let is_shared = self.slots[slot].owner == NONE;
         let stays = flash.space.left(self.slots[slot].stream) > 0
             && !self.receives(slot)
             && (is_own || (is_shared && !wants_own) || !self.may_allot(flash, spare));
-        let slot = if stays { slot } else { self.slot_for(flash, lpn, wants_own, spare) };
+        let slot = if stays {
+            slot
+        } else {
+            self.close_full(flash);
+            self.slot_for(flash, lpn, wants_own, spare)
+        };
         self.groups[group as usize].write_to(slot);
         self.writes += 1;
+        if self.writes % 40000 == 0 && std::env::var_os("DBG").is_some() {
+            let open: Vec<_> = self
+                .slots
+                .iter()
+                .map(|s| (flash.space.left(s.stream), s.owner))
+                .filter(|s| s.0 > 0)
+                .collect();
+            let mut h = [0; 11];
+            for sb in 0..256 {
+                let c = flash.space.capacity_of(sb).max(1);
+                h[(flash.space.valid_in(sb) * 10 / c) as usize] += 1;
+            }
+            eprintln!(
+                "T {} due {} coll {} open {} pages {} owned {} free {} hist {:?}",
+                self.writes,
+                self.due.len(),
+                self.collecting.is_some(),
+                open.len(),
+                open.iter().map(|s| s.0).sum::<u32>(),
+                open.iter().filter(|s| s.1 != NONE).count(),
+                flash.free_superblocks(),
+                h
+            );
+        }
         self.slots[slot].used = self.writes;
         let owner = self.slots[slot].owner;
         if owner != group && owner != NONE {
             self.encroach(group, owner);
         }
         self.slots[slot].stream
+    }
+
+    /// A full superblock can be collected from now on; its stream may be idle for long.
+    fn close_full<N: Nand>(&self, flash: &mut Flash<N>) {
+        for slot in &self.slots {
+            if flash.space.left(slot.stream) == 0 {
+                flash.space.close(slot.stream);
+            }
+        }
     }
 
     fn receives(&self, slot: usize) -> bool {
@@ -272,7 +349,7 @@ impl Groups {
     /// The slot of the sequence that ended where `lpn` continues it, at the end of the group before.
     fn left_behind(&self, lpn: Lpn) -> Option<usize> {
         let before = self.groups.get(self.of(lpn).checked_sub(1)? as usize)?;
-        let head = before.heads.iter().find(|head| head.next == lpn.0 && head.is_sequential)?;
+        let head = before.heads.iter().find(|head| head.next == lpn.0 && head.is_sequential())?;
         Some(head.slot as usize)
     }
 
@@ -303,15 +380,15 @@ impl Groups {
 
     // Collection
 
-    /// Notes that `group` has that many predictions. It is due when too many pages have none, and as many were written
-    /// since it was collected: what training could not predict then, it could not now.
+    /// Notes that `group` has that many predictions. It is due when too many pages have none, and as many as that of a full
+    /// group were written since it was collected: what training could not predict then, it could not now.
     #[inline]
     pub fn trained(&mut self, group: u32, trained: u32) {
         let it = &self.groups[group as usize];
-        let worth = self.thresholds.retrain * f64::from(it.mapped);
+        let share = self.thresholds.retrain;
         if !it.is_due
-            && f64::from(it.written) >= worth
-            && f64::from(it.mapped - trained.min(it.mapped)) >= worth
+            && f64::from(it.written) >= share * f64::from(self.lpns)
+            && f64::from(it.mapped - trained.min(it.mapped)) >= share * f64::from(it.mapped)
         {
             self.make_due(group);
         }
@@ -369,6 +446,8 @@ impl Groups {
             (0..self.slots.len()).min_by_key(|&at| flash.space.left(self.slots[at].stream)).unwrap_or(0);
         flash.space.close(self.slots[slot].stream);
         self.slots[slot].owner = group;
+        let it = &mut self.groups[group as usize];
+        (it.written, it.encroached) = (0, 0);
         self.collecting = Some(Collecting { group, slot, lpns: self.lpns_of(group, exported_pages) });
     }
 
@@ -384,7 +463,6 @@ impl Groups {
     pub fn part_collected(&mut self) {
         if let Some(Collecting { group, slot, .. }) = self.collecting.take_if(|it| it.lpns.is_empty()) {
             let it = &mut self.groups[group as usize];
-            (it.written, it.encroached) = (0, 0);
             it.heads.iter_mut().for_each(|head| head.slot = slot as u32);
         }
     }

@@ -203,43 +203,22 @@ impl Models {
         if self.pieces[places.start] == VACANT {
             self.bases[entry] = self.base_for(first);
         }
-        let base = self.bases[entry];
-        let Some(new) = self.stored(base, first, slope) else { return };
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        scratch.push((new, points.len() as u32));
-        // Bits outside the new range can only be lost when a piece is dropped, or anchored anew with a slope that rounds.
-        let mut lossy = false;
-        for place in places.clone().take_while(|&place| self.pieces[place] != VACANT) {
-            let piece = self.pieces[place];
-            let (begin, next) = (self.offset(piece), self.next_offset(entry, place));
-            let before = self.count(entry, begin, next.min(first.x));
-            if before > 0 {
-                scratch.push((piece, before));
-            }
-            let from = begin.max(end);
-            let after = self.count(entry, from, next);
-            if after > 0 && from == begin {
-                scratch.push((piece, after));
-            } else if after > 0 {
-                let anchor = Point { x: from, y: self.line(base, piece, from) };
-                lossy = true;
-                scratch
-                    .extend(self.stored(base, anchor, f16::from_bits(piece.slope)).map(|tail| (tail, after)));
-            }
-        }
-        while scratch.len() > self.per_entry {
-            let fewest = (0..scratch.len()).min_by_key(|&at| scratch[at].1).unwrap_or(0);
-            scratch.swap_remove(fewest);
+        let Some(new) = self.stored(self.bases[entry], first, slope) else { return };
+        let mut pieces = std::mem::take(&mut self.scratch);
+        pieces.clear();
+        let mut lossy = self.place_among(entry, first.x..end, (new, points.len() as u32), &mut pieces);
+        while pieces.len() > self.per_entry {
+            let fewest = (0..pieces.len()).min_by_key(|&at| pieces[at].1).unwrap_or(0);
+            pieces.swap_remove(fewest);
             lossy = true;
         }
-        scratch.sort_unstable_by_key(|&(piece, _)| self.offset(piece));
+        pieces.sort_unstable_by_key(|&(piece, _)| self.offset(piece));
         let at_risk = if lossy { 0..self.entry_lpns } else { first.x..end };
         let mut right = [0; ENTRY_LPNS as usize];
         for x in self.set_bits(entry, at_risk.clone()) {
             right[x as usize] = self.evaluate(entry, x).unwrap_or(u32::MAX);
         }
-        let kept = scratch.iter().map(|&(piece, _)| piece);
+        let kept = pieces.iter().map(|&(piece, _)| piece);
         for (place, piece) in places.zip(kept.chain(std::iter::repeat(VACANT))) {
             self.pieces[place] = piece;
         }
@@ -253,7 +232,51 @@ impl Models {
                 self.set(entry, point.x);
             }
         }
-        self.scratch = scratch;
+        self.scratch = pieces;
+    }
+
+    /// The pieces of an entry, each with its accurate points, when `new` has taken `range`. Returns whether a bit outside
+    /// of the range may be lost: where a piece is anchored anew and may round another way.
+    fn place_among(
+        &self,
+        entry: usize,
+        range: Range<u32>,
+        (mut new, mut accurate): (Piece, u32),
+        pieces: &mut Vec<(Piece, u32)>,
+    ) -> bool {
+        let base = self.bases[entry];
+        let (mut after_new, mut lossy) = (0, false);
+        for place in entry * self.per_entry..(entry + 1) * self.per_entry {
+            let piece = self.pieces[place];
+            if piece == VACANT {
+                break;
+            }
+            let (begin, next) = (self.offset(piece), self.next_offset(entry, place));
+            let before = self.count(entry, begin, next.min(range.start));
+            let from = begin.max(range.end);
+            let after = self.count(entry, from, next);
+            // Parts of one run without another piece between them are one piece.
+            let is_beside = if begin < range.end { next >= range.start } else { after_new == 0 };
+            if is_beside && self.is_one_run(base, piece, new, begin.max(range.start)) {
+                new = if before > 0 { piece } else { new };
+                accurate += before + after;
+                continue;
+            }
+            if before > 0 {
+                pieces.push((piece, before));
+            }
+            after_new += after;
+            if after > 0 && from == begin {
+                pieces.push((piece, after));
+            } else if after > 0 {
+                let anchor = Point { x: from, y: self.line(base, piece, from) };
+                let tail = self.stored(base, anchor, f16::from_bits(piece.slope));
+                lossy |= !tail.is_some_and(|tail| self.is_one_run(base, piece, tail, from));
+                pieces.extend(tail.map(|tail| (tail, after)));
+            }
+        }
+        pieces.push((new, accurate));
+        lossy
     }
 
     // The stored form
@@ -317,14 +340,24 @@ impl Models {
             Format::Exact => {
                 let word = u32::from(piece.rest[0]) << 16 | u32::from(piece.rest[1]);
                 let (intercept, begin) = (word >> (32 - INTERCEPT_BITS), word & (ENTRY_LPNS - 1));
-                let first = i64::from((base << BASE_SHIFT).wrapping_add(intercept));
-                (first + rounded(slope.to_f64() * f64::from(x - begin))) as u32
+                let first = (base << BASE_SHIFT).wrapping_add(intercept);
+                if slope == f16::ONE {
+                    return first.wrapping_add(x - begin);
+                }
+                (i64::from(first) + rounded(slope.to_f64() * f64::from(x - begin))) as u32
             }
             Format::Float16 => {
                 let intercept = f16::from_bits(piece.rest[0]).to_f64();
                 (i64::from(base) + rounded(slope.to_f64() * f64::from(x) + intercept)) as u32
             }
         }
+    }
+
+    /// Both pieces are runs of consecutive pages, and the same one, as they say at `x`.
+    #[inline]
+    fn is_one_run(&self, base: u32, a: Piece, b: Piece, x: u32) -> bool {
+        let run = f16::ONE.to_bits();
+        a.slope == run && b.slope == run && self.line(base, a, x) == self.line(base, b, x)
     }
 
     /// What the entry's pieces say of `x`.
@@ -464,10 +497,12 @@ fn mask(word: u32, range: &Range<u32>) -> u64 {
     below(end) & !below(begin)
 }
 
-/// Rounds half up.
+/// Rounds half up. Not by `floor`, which is a call where the processor may lack the instruction.
 #[inline]
 fn rounded(value: f64) -> i64 {
-    (value + 0.5).floor() as i64
+    let near = value + 0.5;
+    let whole = near as i64;
+    whole - i64::from(whole as f64 > near)
 }
 
 /// Greedy piecewise linear regression, one piece: the longest run of points from the first on that one line through the

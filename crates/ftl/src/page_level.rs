@@ -71,9 +71,14 @@ pub trait Mapping: Sized + Clone + Send + 'static {
         Ok(())
     }
 
+    /// Superblocks that collection keeps free beyond its threshold, for streams of the mapping's own.
+    fn spare_wanted(&self) -> u32 {
+        0
+    }
+
     /// The stream that the host's next version of `lpn`, the first of `rest` pages of a request, is written to.
     #[inline]
-    fn stream<N: Nand>(&mut self, _flash: &Flash<N>, _lpn: Lpn, _rest: u32) -> Stream {
+    fn stream<N: Nand>(&mut self, _flash: &mut Flash<N>, _lpn: Lpn, _rest: u32) -> Stream {
         Stream::HOST
     }
 
@@ -339,7 +344,8 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         mapping.opened(flash, &table, spare_superblocks)?;
         let collector = Collector::new(config.victims, geometry.superblock_pages(), &table);
         flash.keep_reserve(config.foreground_superblocks);
-        let (foreground, background) = (config.foreground_superblocks, config.background_superblocks);
+        let foreground = config.foreground_superblocks;
+        let background = config.background_superblocks + mapping.spare_wanted();
         Ok(PageLevel { mapping, table, collector, journal, foreground, background })
     }
 

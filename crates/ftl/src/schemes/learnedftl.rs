@@ -26,7 +26,7 @@
 //!   that, cause `training`). The pages of a superblock are copied in the order in which they lie: runs stay runs, and the
 //!   controller has no list of a superblock's LPNs to sort by. Both train the models with what moved.
 //! - **Sequential initialization** takes any run of consecutive LPNs on consecutive pages, across requests too, from
-//!   [`crate::model::LEAST_POINTS`] pages on.
+//!   [`LEAST_POINTS`] pages on.
 //! - **A host write** whose old page the model knows loads no translation page to invalidate it.
 //! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction followed, `train_ns`
 //!   for a full GTD entry, less in proportion for fewer points.
@@ -38,7 +38,7 @@ use crate::cmt::census::CachedPage;
 use crate::flash::Flash;
 use crate::gc::Gathering;
 use crate::groups::{Groups, Thresholds};
-use crate::model::{entry_bytes, Format, Models, Point, ENTRY_LPNS};
+use crate::model::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
 use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::space::Stream;
@@ -50,8 +50,6 @@ use std::ops::Range;
 /// GTD entries of a group (III-D), and the groups that a device has at least.
 const GROUP_ENTRIES: u32 = 64;
 const LEAST_GROUPS: u32 = 16;
-/// Superblocks to spare without which no group is collected: two for its pages, one for the mapping updates.
-const SPARE_FOR_GATHERING: u32 = 3;
 
 /// LearnedFTL.
 pub type LearnedFtl = PageLevel<LearnedTable<false>>;
@@ -84,7 +82,7 @@ impl Techniques {
     }
 }
 
-/// Consecutive LPNs that the host wrote to consecutive pages, up to the last page written.
+/// Consecutive LPNs of a request that went to consecutive pages, up to the last page written, and that no model has seen.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: Lpn,
@@ -102,6 +100,8 @@ pub struct LearnedTable<const IDEAL: bool> {
     run: Run,
     /// Valid share of the array above which no group is collected.
     crowded: f64,
+    /// LPNs of a part of a group that is collected without making room in between: those of a translation page.
+    part: u32,
     /// Free superblocks below which none is opened for a group that could write elsewhere.
     spare: u32,
     exported_pages: u32,
@@ -137,25 +137,42 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
         self.models.clear(lpn);
     }
 
-    /// Sequential initialization (III-E1): a run of pages, written in order, is a model y = x + b.
+    /// Sequential initialization (III-E1): a run of pages, written in order, is a model y = x + b. `rest` pages of the
+    /// request, with this one, are to come: the run is learned when the request ends, or the run or its GTD entry does.
     #[inline]
-    fn initialize(&mut self, lpn: Lpn, ppn: Ppn) {
-        let run = &mut self.run;
-        if lpn.0 == run.first.0 + run.pages && ppn.0 == run.ppn.0 + run.pages {
-            run.pages += 1;
+    fn initialize(&mut self, table: &Table, lpn: Lpn, ppn: Ppn, rest: u32) {
+        if lpn.0 == self.run.first.0 + self.run.pages && ppn.0 == self.run.ppn.0 + self.run.pages {
+            self.run.pages += 1;
         } else {
-            *run = Run { first: lpn, ppn, pages: 1 };
+            self.learn_run(table);
+            self.run = Run { first: lpn, ppn, pages: 1 };
         }
-        if !self.models.confirm(lpn, ppn) && run.pages as usize >= crate::model::LEAST_POINTS {
-            let (entry, last) = self.models.place(lpn);
-            let first = last - last.min(run.pages - 1);
-            self.points.clear();
-            self.points.extend((first..=last).map(|x| Point { x, y: ppn.0 - (last - x) }));
-            self.points.iter().for_each(|point| {
-                self.models.clear(Lpn(lpn.0 - (last - point.x)));
-            });
-            self.models.learn(entry, &self.points);
+        if rest == 1 || self.models.place(lpn).1 + 1 == self.models.entry_lpns() {
+            self.learn_run(table);
         }
+    }
+
+    /// Learns the run. A short one may continue what was written before: the CMT tells.
+    fn learn_run(&mut self, table: &Table) {
+        let Run { first, ppn, pages } = self.run;
+        if pages == 0 {
+            return;
+        }
+        self.run = Run { first: Lpn(first.0 + pages), ppn: Ppn(ppn.0 + pages), pages: 0 };
+        if pages == 1 && self.models.confirm(first, ppn) {
+            return;
+        }
+        let (entry, x) = self.models.place(first);
+        let most = (LEAST_POINTS as u32).saturating_sub(pages).min(x).min(ppn.0);
+        let continues =
+            |back: &u32| self.cached.held(table, Lpn(first.0 - back)) == Some(Some(Ppn(ppn.0 - back)));
+        let back = (1..=most).take_while(continues).count() as u32;
+        self.points.clear();
+        self.points.extend((0..back + pages).map(|at| Point { x: x - back + at, y: ppn.0 - back + at }));
+        (0..back + pages).for_each(|at| {
+            self.models.clear(Lpn(first.0 - back + at));
+        });
+        self.models.learn(entry, &self.points);
     }
 
     /// Trains on LPNs that are now where they are: those of one GTD entry after the other, in ascending order. Returns
@@ -234,7 +251,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             },
             Parameter {
                 name: "crowded",
-                default: "0.75",
+                default: "0.65",
                 what: "valid share of the array above which no group is collected",
             },
             Parameter {
@@ -283,7 +300,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         );
         let group_lpns = entries_per_group * entry_lpns;
         let groups = Groups::new(table.exported_pages(), group_lpns, thresholds, techniques.cross_group);
-        let most_slots = table.exported_pages().div_ceil(group_lpns).min(geometry.superblocks());
+        let most_slots = geometry.superblocks();
         let beside = models.bytes() + groups.bytes_with(most_slots);
         let rest = config.cache_bytes.checked_sub(beside);
         let of_cache = Config { parameters: Default::default(), ..config.clone() };
@@ -307,6 +324,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             techniques,
             run: Run { first: Lpn(0), ppn: Ppn(0), pages: 0 },
             crowded: number(config, info, "crowded", 0.0, 1.0)?,
+            part: table.entries_per_page(),
             spare: config.background_superblocks,
             exported_pages: table.exported_pages(),
             predict_ns: number(config, info, "predict_ns", 0.0, 1e9)? as u64,
@@ -347,8 +365,13 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     ) -> Result<(), ConfigError> {
         let points = std::mem::take(&mut self.uncharged);
         flash.compute(self.train_ns(points), Done::READY);
-        self.may_gather = self.techniques.collection && spare_superblocks >= SPARE_FOR_GATHERING;
-        self.groups.open(flash, spare_superblocks)
+        self.groups.open(flash, spare_superblocks)?;
+        self.may_gather = self.techniques.collection && self.groups.have_own();
+        Ok(())
+    }
+
+    fn spare_wanted(&self) -> u32 {
+        u32::from(self.groups.have_own())
     }
 
     // Lookups
@@ -395,7 +418,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     // Updates
 
     #[inline]
-    fn stream<N: Nand>(&mut self, flash: &Flash<N>, lpn: Lpn, rest: u32) -> Stream {
+    fn stream<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32) -> Stream {
         let spare = flash.free_superblocks() > self.spare;
         self.groups.stream(flash, lpn, rest, spare)
     }
@@ -430,7 +453,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             self.groups.mapped(group, ppn.is_some());
         }
         if let Some(ppn) = ppn.filter(|_| self.techniques.initialization) {
-            self.initialize(lpn, ppn);
+            self.initialize(table, lpn, ppn, rest);
         }
         if self.may_gather {
             self.groups.trained(group, self.models.trained_in(group));
@@ -479,16 +502,15 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             self.groups.none_due();
             return None;
         }
-        let most = flash.nand().geometry().superblock_pages();
-        let (lpns, stream) = match self.groups.next_part(most) {
+        let (lpns, stream) = match self.groups.next_part(self.part) {
             Some(part) => part,
             None => {
                 let group = self.groups.take_due(|group| self.models.trained_in(group))?;
                 self.groups.collect(flash, group, self.exported_pages);
-                self.groups.next_part(most)?
+                self.groups.next_part(self.part)?
             }
         };
-        Some(Gathering { lpns, stream, cause: Cause::Collection })
+        Some(Gathering { lpns, stream, cause: Cause::Collection, pace: self.groups.pace() })
     }
 
     fn gathered(&mut self) {
@@ -503,8 +525,8 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         vtpn: Vtpn,
         moves: &[Moved],
     ) -> Result<Done, Fault> {
+        self.learn_run(table);
         moves.iter().for_each(|moved| self.forget(moved.lpn));
-        self.run.pages = 0;
         let done = self.cached.moved(flash, table, vtpn, moves)?;
         if !self.techniques.collection {
             return Ok(done);
@@ -588,7 +610,7 @@ mod tests {
             };
             let preset = Preset::tiny(geometry, EXPORTED);
             let mut flash = Flash::new(SimNand::new(&preset, NoClock::default(), SimOptions::default()));
-            let mut config = Config::new(EXPORTED, 1280);
+            let mut config = Config::new(EXPORTED, 1_536);
             for (name, value) in parameters {
                 config.parameters.insert((*name).to_owned(), (*value).to_owned());
             }
@@ -686,7 +708,7 @@ mod tests {
     /// Takes the array away from the scheme and gives it to a new one. Returns the controller's time for that.
     fn reopen(world: World) -> (World, u64) {
         let mut flash = Flash::new(world.flash.into_nand());
-        let scheme = LearnedFtl::open(&mut flash, &Config::new(EXPORTED, 1280)).unwrap();
+        let scheme = LearnedFtl::open(&mut flash, &Config::new(EXPORTED, 1_536)).unwrap();
         let ns = flash.counters.compute_ns;
         (World { flash, device: Device::new(scheme, EXPORTED) }, ns)
     }
