@@ -12,7 +12,7 @@ pub mod size;
 #[cfg(test)]
 mod tests;
 
-use sim::results::{Kind, LatencySummary, Phase, Run};
+use sim::results::{ratio, Kind, LatencySummary, Phase, Run};
 
 use facts::{facts, groups, labels, verdict, Group};
 use format::{bytes, count, digits, energy, factor, maybe, mib_per_s, percent, time, whole, NOTHING};
@@ -190,6 +190,8 @@ pub fn merges(group: &Group, labels: &[String]) -> Grid {
         "switch",
         "partial",
         "full",
+        "valid a victim",
+        "HAT knows",
         "moved in log",
         "of use",
         "blocks moved",
@@ -213,6 +215,8 @@ pub fn merges(group: &Group, labels: &[String]) -> Grid {
             rare(of.switch),
             rare(of.partial),
             rare(of.full),
+            maybe(ratio(of.log_victim_pages as f64, of.log_victims as f64), digits),
+            maybe(ratio(of.hat_hits as f64, of.hat_lookups as f64), percent),
             rare(of.second_chances),
             maybe(used, percent),
             rare(of.aggregated_moves),
@@ -342,6 +346,10 @@ fn counters_grid(phase: &Phase) -> Grid {
         ("switch merges", merges.switch),
         ("partial merges", merges.partial),
         ("full merges", merges.full),
+        ("random log blocks emptied", merges.log_victims),
+        ("  valid pages in them", merges.log_victim_pages),
+        ("  looked up in the HAT", merges.hat_lookups),
+        ("  known to it", merges.hat_hits),
         ("pages moved inside the log", merges.second_chances),
         ("  rewritten before they came round", merges.second_chances_used),
         ("log blocks moved to the rear", merges.aggregated_moves),

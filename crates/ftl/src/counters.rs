@@ -120,6 +120,14 @@ pub struct Counters {
     pub second_chances: u64,
     /// Of these, rewritten or trimmed by the host before they came round again.
     pub second_chances_used: u64,
+    /// Random log blocks emptied to make room, by FAST, FASTer, LAST and ADAPT.
+    pub log_victims: u64,
+    /// Valid pages in these when they were chosen.
+    pub log_victim_pages: u64,
+    /// Valid pages of such blocks that ADAPT looked up in its historical access table (HAT).
+    pub hat_lookups: u64,
+    /// Of these, known to it.
+    pub hat_hits: u64,
     /// Whole log blocks put back to the rear of the log (ADAPT's aggregated data movement).
     pub aggregated_moves: u64,
     /// Log blocks reused before their turn because nothing in them was valid (ADAPT's early reuse).

@@ -42,6 +42,11 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     /// Name, paper, parameters.
     const INFO: Info;
 
+    /// Translation pages of the mapping's own beside the table's ([`Table::add_further_pages`]).
+    fn further_pages(_table: &Table, _config: &Config) -> u32 {
+        0
+    }
+
     /// An empty cache over `table`, within `config.cache_bytes`, directory included.
     fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError>;
 
@@ -154,6 +159,12 @@ pub trait Mapping: Sized + Clone + Send + 'static {
 
     /// What memory holds of `lpn`, if anything.
     fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>>;
+
+    /// What a further page on flash says of `lpn`, if one goes before the table, read free of charge: for invariants and
+    /// the checker alone.
+    fn on_further_page<N: Nand>(&self, _flash: &Flash<N>, _table: &Table, _lpn: Lpn) -> Option<Option<Ppn>> {
+        None
+    }
 
     /// Bytes in use by structure, without the directory.
     fn memory(&self, table: &Table) -> Memory;
@@ -306,6 +317,7 @@ impl<M: Mapping> PageLevel<M> {
             for slot in from..lpn - first {
                 let lpn = Lpn(first + slot);
                 let held = self.mapping.held(&self.table, lpn);
+                let held = held.or_else(|| self.mapping.on_further_page(flash, &self.table, lpn));
                 each(lpn, held.unwrap_or(table::mapped(table::entry_in(&content, slot))));
             }
         }
@@ -337,7 +349,8 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         config.check_parameters(&M::INFO)?;
         let geometry = flash.nand().geometry().clone();
         let mut table = Table::new(config.exported_pages, geometry.page_bytes);
-        let spare_superblocks = check_room(flash, table.pages(), config)?;
+        table.add_further_pages(M::further_pages(&table, config));
+        let spare_superblocks = check_room(flash, table.pages() + table.further_pages(), config)?;
         let mut mapping = M::new(&table, &geometry, config)?;
         let mut journal = Journal::new(geometry.page_bytes);
         recover::recover(flash, &mut table, &mut journal, &mut mapping)?;
@@ -515,7 +528,8 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         if mapped != valid {
             return Err(format!("{valid} data pages are valid but {mapped} are mapped or being moved"));
         }
-        let pages = (0..self.table.pages()).filter_map(|vtpn| self.table.page(Vtpn(vtpn)));
+        let vtpns = 0..self.table.pages() + self.table.further_pages();
+        let pages = vtpns.filter_map(|vtpn| self.table.page(Vtpn(vtpn)));
         let mut directed = 0;
         for ppn in pages {
             directed += 1;

@@ -3,6 +3,9 @@
 //! A translation page holds the PPNs of consecutive LPNs, 4 bytes each, little-endian, [`UNMAPPED`] for none. The
 //! directory (in memory, 4 bytes a translation page) holds the PPN of each translation page, or that it was never
 //! written, in which case all its LPNs are unmapped and no flash read is needed to know.
+//!
+//! Beyond the table's own pages the directory may lead to *further pages*, whose content is the mapping's affair and which
+//! recovery does not look for.
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
@@ -36,7 +39,9 @@ pub fn entry_in(content: &[u8], slot: u32) -> u32 {
 /// Directory and translation pages.
 #[derive(Clone, Debug)]
 pub struct Table {
+    /// Of the table's pages, then of further ones.
     directory: Vec<u32>,
+    pages: u32,
     entries_shift: u32,
     exported_pages: u32,
     /// The translation page that was programmed last, which the controller's program buffer still holds, and what its
@@ -53,6 +58,7 @@ impl Table {
         let pages = exported_pages.div_ceil(1 << entries_shift) as usize;
         Table {
             directory: vec![UNMAPPED; pages],
+            pages: pages as u32,
             entries_shift,
             exported_pages,
             in_program_buffer: None,
@@ -67,7 +73,17 @@ impl Table {
 
     /// Translation pages of the table.
     pub fn pages(&self) -> u32 {
-        self.directory.len() as u32
+        self.pages
+    }
+
+    /// Lets the directory lead to `pages` further pages, whose VTPNs follow those of the table.
+    pub fn add_further_pages(&mut self, pages: u32) {
+        self.directory.resize(self.directory.len() + pages as usize, UNMAPPED);
+    }
+
+    /// Further pages that the directory may lead to.
+    pub fn further_pages(&self) -> u32 {
+        self.directory.len() as u32 - self.pages
     }
 
     /// LPNs of the table.

@@ -97,17 +97,35 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
     let plan = Plan::new(&figures, &keep, args.seed, &repeat)?;
     let began = Instant::now();
     let progress = Progress::new(&plan.labels, args.quiet);
-    let runs = sim::compare(&plan.experiments, threads(args.threads), &progress);
+    let tables = !args.to_stdout();
+    if tables {
+        progress.aside(|| say(&show::head(&paper, scale)))?;
+    }
+    let mut runs = Vec::with_capacity(plan.experiments.len());
+    for (figure, &what) in figures.iter().enumerate() {
+        let from = runs.len();
+        let end = plan.needed_up_to(figure).max(from);
+        let part = After { progress: &progress, from };
+        runs.extend(sim::compare(&plan.experiments[from..end], threads(args.threads), &part));
+        if tables {
+            let results = Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() };
+            let text = Shown::new(what, results).text(&paper);
+            progress.aside(|| say(&format!("\n{text}")))?;
+        }
+    }
     progress.finish();
-    let shown: Vec<Shown> = figures
-        .iter()
-        .enumerate()
-        .map(|(figure, &what)| {
-            Shown::new(what, Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() })
-        })
-        .collect();
+    let results = |figure| Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() };
+    let shown: Vec<Shown> =
+        figures.iter().enumerate().map(|(figure, &what)| Shown::new(what, results(figure))).collect();
     write(&args, &paper, &shown, scale, began.elapsed())?;
     conclude(&runs, &plan)
+}
+
+impl PaperArgs {
+    /// Whether JSON or CSV goes to standard output in place of the tables.
+    fn to_stdout(&self) -> bool {
+        [&self.json, &self.csv].into_iter().flatten().any(|path| path.as_os_str() == "-")
+    }
 }
 
 /// A finding ends the command after everything was shown. What a scheme refused stands beside the tables.
@@ -191,7 +209,7 @@ fn list(name: Option<&str>, scale: Scale) -> Result<(), Stop> {
     say(&show::list(&papers, &plans))
 }
 
-/// Shows what was found, and writes the files that were asked for.
+/// Shows what there is to say of all figures together, and writes the files that were asked for.
 fn write(args: &PaperArgs, paper: &Paper, shown: &[Shown], scale: Scale, took: Duration) -> Result<(), Stop> {
     let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path.as_os_str() == "-");
     let json = || Ok::<_, Stop>(sim::results::pretty(&show::json(paper, shown, scale)?));
@@ -214,12 +232,32 @@ fn write(args: &PaperArgs, paper: &Paper, shown: &[Shown], scale: Scale, took: D
     if to_stdout(&args.csv) {
         return say(&show::csv(paper, shown, scale));
     }
-    let mut out = show::text(paper, shown, scale);
+    let mut out = format!("\n{}\n", show::summary(shown));
     out += &format!("{:<9} {} s\n", "Took", digits(took.as_secs_f64()));
     for (what, path) in written {
         out += &format!("{what:<9} {}\n", path.display());
     }
     say(&out)
+}
+
+/// The progress of runs that follow others.
+struct After<'a> {
+    progress: &'a Progress,
+    from: usize,
+}
+
+impl sim::Progress for After<'_> {
+    fn phase(&self, run: usize, phase: usize, phases: usize, name: &str) {
+        self.progress.phase(self.from + run, phase, phases, name);
+    }
+
+    fn fraction(&self, run: usize, done: f64) {
+        self.progress.fraction(self.from + run, done);
+    }
+
+    fn end(&self, run: usize) {
+        self.progress.end(self.from + run);
+    }
 }
 
 /// How far all runs together are, with the time left.
@@ -261,6 +299,14 @@ impl Progress {
         };
         let state = State { done: vec![0.0; labels.len()], phase: vec![(0, 1); labels.len()], ended: 0 };
         Progress { labels: labels.to_vec(), how, state: Mutex::new(state), began: Instant::now() }
+    }
+
+    /// Does `what`, which writes to the terminal, with the bar out of the way.
+    fn aside<T>(&self, what: impl FnOnce() -> T) -> T {
+        match &self.how {
+            How::Bar(bar) => bar.suspend(what),
+            How::Silent | How::Lines => what(),
+        }
     }
 
     fn finish(&self) {

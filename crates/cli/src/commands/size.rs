@@ -1,6 +1,6 @@
 //! `ftl size`: how large a mapping cache must be.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   ftl size trace.csv.xz --device femu-32g
   ftl size --synth financial1 --schemes dftl,tpftl,tpftl:techniques=-
-  ftl size trace.csv.xz --caches 64KiB,256KiB,1MiB,4MiB --report size.html
+  ftl size trace.csv.xz --caches 64KiB,256KiB,1MiB,4MiB --report size.html --picture size.svg
 
 Every scheme is run with every cache size, and the ideal page map once. Plain LRU over entries and over translation
 pages is computed for all sizes in one pass over the requests.";
@@ -48,6 +48,9 @@ pub(crate) struct SizeArgs {
         conflicts_with = "cache"
     )]
     caches: Vec<CacheSize>,
+    /// Write a picture of flash reads and mean latency by cache size
+    #[arg(long, value_name = "FILE.svg")]
+    picture: Option<PathBuf>,
     /// How near to the ideal map counts as reached, in flash reads, write amplification and mean latency alike
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
     within: f64,
@@ -57,7 +60,7 @@ pub(crate) struct SizeArgs {
 
 /// `ftl size`.
 pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
-    let SizeArgs { schemes, caches, within, mut options } = args;
+    let SizeArgs { schemes, caches, picture, within, mut options } = args;
     output::check(&options.output)?;
     if options.output.output_format == Format::FioJson {
         return Err(Stop::user("ftl size has no fio-json; give table, json or csv"));
@@ -90,7 +93,7 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
     bars.finish();
     let runs = those_that_ran(results, &names)?;
     let lru = locality.map(|locality| sizes.iter().map(|&size| locality.at(size)).collect());
-    show(&runs, lru.unwrap_or_default(), within, &options, began)
+    show(&runs, lru.unwrap_or_default(), within, picture, &options, began)
 }
 
 /// A share in percent.
@@ -163,6 +166,7 @@ fn show(
     runs: &[Run],
     lru: Vec<LruPoint>,
     within: f64,
+    picture: Option<PathBuf>,
     options: &Options,
     began: Instant,
 ) -> Result<(), Stop> {
@@ -211,6 +215,10 @@ fn show(
     }
     if let Some(path) = file(&options.output.report) {
         output::write(&path, &report::size(&curve, ideal, &names).map_err(Stop::user)?)?;
+        written.push(path);
+    }
+    if let Some(path) = picture {
+        output::write(&path, &report::picture(&curve, &names).map_err(Stop::user)?)?;
         written.push(path);
     }
     let mut closing = format!("Took      {} s\n", digits(began.elapsed().as_secs_f64()));

@@ -69,6 +69,12 @@ impl Plan {
         Ok(plan)
     }
 
+    /// How many experiments, from the first on, the figures up to this one need: they are planned in that order.
+    pub(crate) fn needed_up_to(&self, figure: usize) -> usize {
+        let cells = self.cells.iter().filter(|cell| cell.figure <= figure);
+        cells.filter_map(|cell| cell.experiment.as_ref().ok()).map(|&at| at + 1).max().unwrap_or(0)
+    }
+
     fn case(
         &mut self,
         index: usize,

@@ -134,6 +134,20 @@ fn several_dirty(phase: &Phase) -> Option<f64> {
     ratio(pages.iter().skip(2).sum::<u64>() as f64, pages.iter().sum::<u64>() as f64)
 }
 
+/// Translation pages of which entries are cached, over all looks at the cache.
+fn cached_pages(phase: &Phase) -> Option<f64> {
+    let samples = &phase.cache_samples;
+    ratio(samples.iter().map(|sample| sample.pages as f64).sum(), samples.len() as f64)
+}
+
+/// Share of the lookups in the HAT that ended in a merge, or in a move that the host's next write proved right. A page
+/// that is merged and rewritten soon after was decided wrongly, too; nobody counts these.
+fn right_decisions(phase: &Phase) -> Option<f64> {
+    let of = &phase.merges;
+    let merged = of.hat_lookups.checked_sub(of.second_chances)?;
+    ratio((merged + of.second_chances_used.min(of.second_chances)) as f64, of.hat_lookups as f64)
+}
+
 macro_rules! quantities {
     ($($name:literal, $what:literal, $unit:ident, $of:expr;)*) => {
         /// All of them.
@@ -177,11 +191,19 @@ quantities![
     "full_merges", "full merges", Count, |_, p| Some(p.merges.full as f64);
     "hat_hit_ratio", "second chances used", Share,
         |_, p| ratio(p.merges.second_chances_used as f64, p.merges.second_chances as f64);
+    "hat_known", "pages that the HAT knows", Share, |_, p| ratio(p.merges.hat_hits as f64, p.merges.hat_lookups as f64);
+    "valid_per_victim", "valid pages of a log block emptied", Factor,
+        |_, p| ratio(p.merges.log_victim_pages as f64, p.merges.log_victims as f64);
+    "right_decisions", "decisions by the HAT that were right, at most", Share, |_, p| right_decisions(p);
+    "early_reuses", "log blocks reused early", Count, |_, p| Some(p.merges.early_reuses as f64);
+    "sequential_blocks", "log blocks for sequential writes", Count, |_, p| Some(p.merges.sequential_blocks as f64);
     "aggregated_moves", "blocks moved as a whole", Count, |_, p| Some(p.merges.aggregated_moves as f64);
-    "dirty_replacement_ratio", "dirty entries replaced", Share, |_, p| p.mapping.dirty_share();
+    "dirty_replacement_ratio", "dirty entries replaced", Share,
+        |_, p| if p.mapping.lookups > 0 && p.mapping.evictions == 0 { Some(0.0) } else { p.mapping.dirty_share() };
     "entries_per_cached_page", "entries of a cached translation page", Factor, |_, p| p.entries_per_cached_page();
     "dirty_per_cached_page", "dirty entries of it", Factor, |_, p| p.dirty_per_cached_page();
     "several_dirty", "pages with several dirty entries", Share, |_, p| several_dirty(p);
+    "cached_pages", "translation pages with entries in the cache", Count, |_, p| cached_pages(p);
     "prefetched", "entries prefetched", Count, |_, p| Some(p.mapping.prefetched as f64);
     "compute_us", "controller work", Micros, |_, p| Some(p.compute_ns as f64 / 1000.0);
     "compute_share_of_gc", "compute in collection", Share,

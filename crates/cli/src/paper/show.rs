@@ -204,7 +204,8 @@ impl<'a> Shown<'a> {
         remarks
     }
 
-    fn text(&self, paper: &Paper) -> String {
+    /// The figure for a terminal.
+    pub(crate) fn text(&self, paper: &Paper) -> String {
         let mut out = format!("== {} {}: {} ==\n", paper.name, self.figure.id, printable(&self.figure.title));
         for (name, fact) in self.facts() {
             out += &format!("{name:<9} {}\n", printable(&fact));
@@ -239,8 +240,8 @@ pub(crate) fn summary(shown: &[Shown]) -> String {
     )
 }
 
-/// Everything for a terminal.
-pub(crate) fn text(paper: &Paper, shown: &[Shown], scale: Scale) -> String {
+/// What stands above the figures in a terminal.
+pub(crate) fn head(paper: &Paper, scale: Scale) -> String {
     let mut out = format!("{}\n{}\n", printable(&paper.about.title), printable(&paper.about.source));
     out += match scale {
         Scale::Quick => "Quick look: each figure says how its device or its requests are fewer; --full runs the paper's.\n",
@@ -249,10 +250,7 @@ pub(crate) fn text(paper: &Paper, shown: &[Shown], scale: Scale) -> String {
     for note in &paper.about.notes {
         out += &format!("Note      {}\n", printable(note));
     }
-    for figure in shown {
-        out += &format!("\n{}", figure.text(paper));
-    }
-    format!("{out}\n{}\n", summary(shown))
+    out
 }
 
 /// Everything as JSON.

@@ -4,13 +4,14 @@
 //! | --- | --- |
 //! | words, tables, sections | here |
 //! | plots | `plots.rs`, `series.rs`: plotly figures, drawn by `page.js` when their phase is shown |
-//! | the page of `ftl size` | `size.rs` |
+//! | the page of `ftl size`, its picture | `size.rs`, `picture.rs` |
 //! | look | `page.css`; light or dark as the reader's system is |
 //! | numbers for machines | the runs as JSON in `<script type="application/json" id="results">` |
 //!
 //! The page holds the plotly library itself (4.7 MB) and its content security policy forbids every connection.
 
 pub(crate) mod paper;
+mod picture;
 mod plots;
 mod series;
 mod size;
@@ -26,6 +27,7 @@ use crate::table::facts::{facts, groups, labels, verdict, Group};
 use crate::table::format::{bytes, maybe, percent};
 use crate::table::grid::Grid;
 use crate::table::{flash, phase_grids, run_grids, speed};
+pub use picture::picture;
 use plots::Figure;
 pub use size::size;
 
@@ -43,6 +45,8 @@ pub enum ReportError {
     Results(OutputError),
     /// A plot could not be embedded.
     Plot(serde_json::Error),
+    /// A picture could not be drawn.
+    Picture(String),
     /// The plot library in the plotly crate is not where it was.
     NoPlotLibrary,
 }
@@ -52,6 +56,7 @@ impl std::fmt::Display for ReportError {
         match self {
             ReportError::Results(error) => write!(f, "report: {error}"),
             ReportError::Plot(error) => write!(f, "report: a plot cannot be written as JSON: {error}"),
+            ReportError::Picture(error) => write!(f, "picture: {error}"),
             ReportError::NoPlotLibrary => write!(f, "report: the plotly crate holds no plot library"),
         }
     }

@@ -56,6 +56,12 @@ impl SegmentedLru {
         self.entries.find(lpn).map(|slot| self.entries.get(slot))
     }
 
+    /// The first LPN from `from` on, and below `end`, that has an entry.
+    #[inline]
+    pub fn next_present(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
+        self.entries.next_present(from, end)
+    }
+
     /// The entry of an LPN, to be changed without counting as a use.
     #[inline]
     pub fn peek_mut(&mut self, lpn: Lpn) -> Option<&mut Entry> {

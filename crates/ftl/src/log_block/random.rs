@@ -96,7 +96,7 @@ impl RandomArea {
         sequential: &mut SequentialArea,
         victim: u32,
     ) -> Result<u32, Fault> {
-        let valid = core.pool.valid(victim);
+        let valid = chosen(core, flash, victim);
         for position in 0..core.layout().block_pages {
             if let Some(lpn) = core.log_lpn(flash, victim, position) {
                 let (logical, _) = core.place(lpn);
@@ -138,6 +138,14 @@ impl RandomArea {
         flash.counters.foreground_collections += 1;
         core.release(flash, victim, Cause::Merge).map(|_| ())
     }
+}
+
+/// Counts a random log block that is about to be emptied. Returns how many pages of it are valid.
+pub(crate) fn chosen<N: Nand>(core: &Core, flash: &mut Flash<N>, victim: u32) -> u32 {
+    let valid = core.pool.valid(victim);
+    flash.counters.log_victims += 1;
+    flash.counters.log_victim_pages += u64::from(valid);
+    valid
 }
 
 /// Bytes of the page map of `blocks` random log blocks: LPN and its place, 4 bytes each, as an uncompressed cached

@@ -31,7 +31,7 @@
 //! - tau is a share of a block's pages, 87.5 % = 56 of 64.
 
 use crate::flash::Flash;
-use crate::log_block::random::{block_map_bytes, page_map_bytes, switches, RandomArea};
+use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, switches, RandomArea};
 use crate::log_block::sequential::SequentialArea;
 use crate::log_block::{number, Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
@@ -377,10 +377,10 @@ impl Adapt {
         merge_all: bool,
     ) -> Result<(), Fault> {
         let Some(victim) = self.next_victim(core, flash) else { return Err(Fault::Medium) };
-        let mut merged = u64::from(core.pool.valid(victim));
+        let mut merged = u64::from(chosen(core, flash, victim));
         for position in 0..core.layout().block_pages {
             let Some(lpn) = core.log_lpn(flash, victim, position) else { continue };
-            let moves = self.techniques.prediction && !merge_all && self.hat.knows(lpn);
+            let moves = self.techniques.prediction && !merge_all && self.is_known(flash, lpn);
             if moves && self.random.move_to_rear(core, flash, lpn)? {
                 merged -= 1;
                 continue;
@@ -392,6 +392,14 @@ impl Adapt {
         self.full_merges += 1;
         self.merged_pages += merged;
         self.random.free(core, flash, victim)
+    }
+
+    /// Whether the HAT knows a page of a victim (algorithm 2, line 19).
+    fn is_known<N: Nand>(&self, flash: &mut Flash<N>, lpn: Lpn) -> bool {
+        let known = self.hat.knows(lpn);
+        flash.counters.hat_lookups += 1;
+        flash.counters.hat_hits += u64::from(known);
+        known
     }
 
     /// Frees the random log blocks whose last valid page went, before their turn.

@@ -14,7 +14,7 @@
 
 use super::fast::write_to_data_or_sw;
 use crate::flash::Flash;
-use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
+use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info};
@@ -102,6 +102,7 @@ impl Faster {
 
     fn reclaim<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         let Some(victim) = self.random.blocks.pop_front() else { return Err(Fault::Medium) };
+        chosen(core, flash, victim);
         for position in 0..core.layout().block_pages {
             let Some(lpn) = core.log_lpn(flash, victim, position) else { continue };
             let fresh = !self.random.was_moved(core.pool.page(victim, position));

@@ -7,6 +7,7 @@ pub mod cdftl;
 pub mod dftl;
 pub mod fast;
 pub mod faster;
+pub mod hcftl;
 pub mod last;
 pub mod lazyftl;
 pub mod leaftl;
@@ -52,6 +53,7 @@ schemes![
     cdftl::Cdftl,
     sftl::Sftl,
     zftl::Zftl,
+    hcftl::Hcftl,
     lazyftl::LazyFtl,
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,

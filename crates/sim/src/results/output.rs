@@ -286,6 +286,10 @@ fn flash(row: &mut Row, phase: &Phase) {
     row.put("merges_full", phase.merges.full);
     row.put("second_chances", phase.merges.second_chances);
     row.put("second_chances_used", phase.merges.second_chances_used);
+    row.put("log_victims", phase.merges.log_victims);
+    row.put("log_victim_pages", phase.merges.log_victim_pages);
+    row.put("hat_lookups", phase.merges.hat_lookups);
+    row.put("hat_hits", phase.merges.hat_hits);
     row.put("aggregated_moves", phase.merges.aggregated_moves);
     row.put("early_reuses", phase.merges.early_reuses);
     row.put("sequential_blocks", phase.merges.sequential_blocks);

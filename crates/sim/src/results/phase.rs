@@ -266,6 +266,18 @@ pub struct MergeCounts {
     pub second_chances: u64,
     /// Of these, rewritten or trimmed before they came round again, count.
     pub second_chances_used: u64,
+    /// Random log blocks emptied to make room, count.
+    #[serde(default)]
+    pub log_victims: u64,
+    /// Valid pages in these when they were chosen, count.
+    #[serde(default)]
+    pub log_victim_pages: u64,
+    /// Valid pages of these that were looked up in ADAPT's historical access table (HAT), count.
+    #[serde(default)]
+    pub hat_lookups: u64,
+    /// Of these, known to it, count.
+    #[serde(default)]
+    pub hat_hits: u64,
     /// Whole log blocks moved to the rear of the log, count.
     pub aggregated_moves: u64,
     /// Log blocks reused before their turn because nothing in them was valid, count.

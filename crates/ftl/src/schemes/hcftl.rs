@@ -1,0 +1,798 @@
+//! HCFTL: Chen, Li, Pan, Lyu, Li, Xu, "HCFTL: A Locality-Aware Page-Level Flash Translation Layer", DATE 2019; and its
+//! longer form, Pan, Chen, Zhao, Xu, IEEE TCAD 2021.
+//!
+//! | paper's term | here | where |
+//! | --- | --- | --- |
+//! | cached mapping table (CMT) | [`Clusters::cache`] | `cmt::segmented` |
+//! | auxiliary cache for the entries newly evicted (TCAD) | [`Clusters::evicted`] | `cmt::dynamic` |
+//! | dynamic translation pages (DTPs) | [`Dynamic`], [`Clusters::cluster`] | `cmt::dynamic` |
+//! | the least difference between a page's LPNs (TCAD) | [`Evicted::window`] | `cmt::dynamic` |
+//! | index over the entries in DTPs | [`Dynamic::find`] | `cmt::dynamic` |
+//! | loading a DTP brings hot entries | [`Clusters::load_neighbours`] | here |
+//! | GTD, translation pages | [`Table`] | `table` |
+//!
+//! Choices where only two abstracts are at hand:
+//! - What is clustered: every dirty entry that leaves the CMT, and of the clean ones those that were asked for again since
+//!   they came (parameter `cluster`); another clean one is on flash already, and not hot.
+//! - A dirty entry is as new in a DTP as it was in memory: its translation page is updated when the DTP is emptied, one
+//!   update for all its entries in one translation page, with what memory holds of that page besides.
+//! - DTPs are used in turn. The one whose turn comes next is emptied meanwhile, one update for each entry that is put
+//!   into the auxiliary cache, so that no request waits for a whole DTP.
+//! - An entry that is loaded stays in its DTP, too, and leaves the CMT for nothing unless it was changed. A change, by the
+//!   host or by collection, takes it out of the DTP; collection then updates its translation page.
+//! - A DTP holds a sixteenth of the entries that the cache has bytes for, 8 bytes each, at most a page: a fuller one would
+//!   drive out what is hot. The auxiliary cache holds two DTPs' entries, 8 bytes each; the window of them whose LPNs
+//!   lie closest becomes a page. Emptying takes 4 bytes an entry.
+//! - Index: the LPNs of a DTP in Elias-Fano code (about 2 + log2(LPNs / entries) bits each), two bits an entry for whether
+//!   it still counts and whether it is newer than its translation page. Exact, so it never costs a read for nothing. The
+//!   index may take a tenth of the cache (parameter `index`), which says how many DTPs there are.
+//! - With a requested entry up to `load` others of its DTP are loaded, those nearest to it; the request does not wait for
+//!   the room that these need. Their number is at most an eighth of a superblock's pages, because each may cost an update.
+//! - Recovery knows nothing of DTPs: a checkpoint updates every translation page, and what came later is found in OOB.
+//! - What counts as replaced are entries; as replaced dirty, updates and DTPs written.
+
+use crate::cmt::census::{CachedPage, Census};
+use crate::cmt::dynamic::{Dynamic, Evicted, Kept};
+use crate::cmt::entries::Entry;
+use crate::cmt::segmented::SegmentedLru;
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use std::ops::Range;
+
+/// HCFTL.
+pub type Hcftl = PageLevel<Clusters>;
+
+const ENTRY_BYTES: u64 = 8;
+/// Bytes of an entry that waits for its translation page's update: its PPN; the index has its LPN.
+const LEAVING_BYTES: u64 = 4;
+/// Entries of a DTP without which clustering is none.
+const LEAST_PER_PAGE: u64 = 4;
+/// DTPs at least: one that was written and one that is emptied.
+const LEAST_PAGES: u64 = 2;
+
+/// Entries without which the CMT is none.
+const LEAST_ENTRIES: u64 = 16;
+
+/// CMT, auxiliary cache, and dynamic translation pages.
+///
+/// An LPN has its newest mapping in the first of these that has it: CMT, auxiliary cache, a DTP, its translation page. It
+/// is not in the first two at once, nor in the auxiliary cache and a DTP, and a dirty entry in the CMT is in no DTP.
+#[derive(Clone, Debug)]
+pub struct Clusters {
+    cache: SegmentedLru,
+    evicted: Evicted,
+    /// Of CMT and auxiliary cache.
+    census: Census,
+    dynamic: Dynamic,
+    /// Entries loaded beside a requested one.
+    load: usize,
+    /// Whether clean entries are clustered though nobody asked for them again.
+    cluster_all: bool,
+    edits: Vec<(u32, u32)>,
+    /// LPN and PPN of entries that were read from DTPs.
+    found: Vec<(u32, u32)>,
+    /// LPN and PPN of entries to be loaded.
+    neighbours: Vec<(Lpn, u32)>,
+    /// Places to read.
+    places: Vec<u32>,
+    content: Vec<u8>,
+}
+
+impl Clusters {
+    /// Entries of a DTP, and how many DTPs, that `bytes` of cache allow.
+    fn shape(table: &Table, config: &Config) -> Result<(u64, u64), ConfigError> {
+        let percent = number(config, "index", 5, 60)?;
+        let bytes = config.cache_bytes.saturating_sub(4 * u64::from(table.pages()));
+        let most = u64::from(table.entries_per_page()) * 4 / ENTRY_BYTES;
+        let per_page = (bytes / ENTRY_BYTES / 16).clamp(LEAST_PER_PAGE, most);
+        let index = Dynamic::index_bytes(per_page, u64::from(table.exported_pages())) + 4;
+        let useful = u64::from(table.exported_pages()).div_ceil(per_page);
+        Ok((per_page, (bytes * percent / 100 / index).min(useful).max(LEAST_PAGES)))
+    }
+
+    /// Bytes of auxiliary cache, entries that leave, and index.
+    fn beside_the_cmt(&self, table: &Table) -> [u64; 3] {
+        let (pages, per_page) = (u64::from(self.dynamic.pages()), u64::from(self.dynamic.per_page()));
+        [
+            2 * per_page * ENTRY_BYTES,
+            per_page * LEAVING_BYTES,
+            pages * Dynamic::index_bytes(per_page, u64::from(table.exported_pages())),
+        ]
+    }
+
+    // Clustering
+
+    /// Whether an entry goes to the auxiliary cache when it leaves the CMT: flash does not have it, or it is hot and in no
+    /// DTP.
+    fn is_worth_keeping(&self, leaving: &Entry) -> bool {
+        let hot = self.cluster_all || leaving.used() > 0;
+        leaving.is_dirty() || (hot && self.dynamic.find(leaving.lpn).is_none())
+    }
+
+    /// Makes room in the CMT.
+    fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done, Fault> {
+        let mut at = at;
+        if self.cache.victim().is_some_and(|victim| self.is_worth_keeping(victim)) {
+            if self.evicted.is_full() {
+                at = self.cluster(flash, table, at)?;
+            }
+            at = self.empty_some(flash, table, at)?;
+        }
+        // An update of its translation page may have made it clean.
+        let Some(&victim) = self.cache.victim() else { return Ok(at) };
+        self.cache.remove(victim.lpn);
+        flash.counters.replaced += 1;
+        if self.is_worth_keeping(&victim) {
+            let (lpn, ppn, done, dirty) = (victim.lpn, victim.ppn, victim.done, victim.is_dirty());
+            self.evicted.insert(Kept { lpn, ppn, done, dirty });
+        } else {
+            self.census.removed(table.place(victim.lpn).0, false);
+        }
+        Ok(at)
+    }
+
+    /// Writes a DTP from the auxiliary cache.
+    fn cluster<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done, Fault> {
+        let mut at = at;
+        while self.dynamic.next_dirty().is_some() {
+            at = self.empty_some(flash, table, at)?;
+        }
+        let window = self.evicted.window(self.dynamic.per_page() as usize);
+        let entries = &self.evicted.entries()[window.clone()];
+        self.content.fill(0xff);
+        for (kept, pair) in entries.iter().zip(self.content.chunks_exact_mut(8)) {
+            pair[..4].copy_from_slice(&kept.lpn.0.to_le_bytes());
+            pair[4..].copy_from_slice(&kept.ppn.to_le_bytes());
+            at = flash.join(at, kept.done);
+        }
+        let vtpn = self.dynamic.next_vtpn(table);
+        let done = table.replace(flash, vtpn, &self.content, Cause::Translation, at)?;
+        flash.counters.replaced_dirty += 1;
+        for kept in entries {
+            self.census.removed(table.place(kept.lpn).0, kept.dirty);
+        }
+        self.dynamic.written(table, entries);
+        self.evicted.drain(window);
+        Ok(done)
+    }
+
+    /// Updates one translation page for the DTP whose turn comes next, if that has entries newer than theirs.
+    fn empty_some<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let Some(place) = self.dynamic.next_dirty() else { return Ok(at) };
+        if !self.dynamic.is_leaving() {
+            let vtpn = self.dynamic.next_vtpn(table);
+            if let Some(done) = table.load(flash, vtpn, Cause::Translation, at)? {
+                let page = flash.buffer();
+                self.dynamic.leave(|position| entry_in(page, 2 * position + 1), done);
+            }
+        }
+        let vtpn = table.place(self.dynamic.lpn(place)).0;
+        self.found.clear();
+        let done = self.write_dirty(flash, table, vtpn, Cause::Translation, at)?;
+        flash.counters.replaced_dirty += 1;
+        Ok(done)
+    }
+
+    /// Updates a translation page with what memory has newer, and with `found`, which was read from DTPs.
+    fn write_dirty<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let (first, mut after) = (table.first_lpn(vtpn), at);
+        let end = Lpn(first.0 + table.lpns_in(vtpn));
+        let edits = &mut self.edits;
+        edits.clear();
+        edits.extend(self.found.iter().map(|&(lpn, ppn)| (lpn - first.0, ppn)));
+        for kept in self.evicted.between(first, end).iter().filter(|kept| kept.dirty) {
+            edits.push((kept.lpn.0 - first.0, kept.ppn));
+            after = flash.join(after, kept.done);
+        }
+        let mut from = first;
+        while let Some(lpn) = self.cache.next_present(from, end) {
+            if let Some(cached) = self.cache.peek(lpn).filter(|cached| cached.is_dirty()) {
+                edits.push((lpn.0 - first.0, cached.ppn));
+                after = flash.join(after, cached.done);
+            }
+            from = Lpn(lpn.0 + 1);
+        }
+        self.dynamic.each_leaving(first.0..end.0, |lpn, ppn, done| {
+            edits.push((lpn - first.0, ppn));
+            after = flash.join(after, done);
+        });
+        let done = table.store(flash, vtpn, edits, cause, after)?;
+        for &(slot, _) in &*edits {
+            let lpn = Lpn(first.0 + slot);
+            if let Some(cached) = self.cache.peek_mut(lpn) {
+                cached.set_dirty(false);
+            }
+            self.dynamic.clean(vtpn, lpn);
+        }
+        self.evicted.between(first, end).iter_mut().for_each(|kept| kept.dirty = false);
+        self.census.cleaned(vtpn);
+        Ok(done)
+    }
+
+    // Looking up
+
+    /// Brings the mapping of `lpn`, which the CMT does not hold, there.
+    fn bring<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        at: Done,
+    ) -> Result<(u32, Done), Fault> {
+        let at = if self.cache.is_full() { self.evict(flash, table, at)? } else { at };
+        if let Some(kept) = self.evicted.take(lpn) {
+            flash.counters.cmt_hits += 1;
+            let cached = self.cache.insert(lpn, kept.ppn, kept.done);
+            cached.set_dirty(kept.dirty);
+            cached.set_used(1);
+            return Ok((kept.ppn, flash.join(at, kept.done)));
+        }
+        let (vtpn, slot) = table.place(lpn);
+        let (ppn, done) = match self.dynamic.find(lpn).map(|place| (place, self.dynamic.in_memory(place))) {
+            Some((_, Some((ppn, loaded)))) => {
+                flash.counters.cmt_hits += 1;
+                (ppn, flash.join(at, loaded))
+            }
+            Some((place, None)) => return self.load_neighbours(flash, table, place, at),
+            None => match table.load(flash, vtpn, Cause::Translation, at)? {
+                Some(done) => (entry_in(flash.buffer(), slot), done),
+                None => (UNMAPPED, at),
+            },
+        };
+        self.cache.insert(lpn, ppn, done);
+        self.census.added(vtpn);
+        Ok((ppn, done))
+    }
+
+    /// Reads the DTP of a place, and brings its entry and those around it into the CMT.
+    fn load_neighbours<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        place: u32,
+        at: Done,
+    ) -> Result<(u32, Done), Fault> {
+        let (dynamic, cache) = (&self.dynamic, &mut self.cache);
+        let Some(done) = table.load(flash, dynamic.vtpn(table, place), Cause::Translation, at)? else {
+            unreachable!("a DTP has entries but was never written")
+        };
+        let page = flash.buffer();
+        let position = |place: u32| place % dynamic.per_page();
+        let lpn = dynamic.lpn(place);
+        assert!(entry_in(page, 2 * position(place)) == lpn.0, "the index leads to the wrong DTP");
+        let ppn = entry_in(page, 2 * position(place) + 1);
+        self.neighbours.clear();
+        let others = dynamic.neighbours(place).filter(|&other| cache.peek(dynamic.lpn(other)).is_none());
+        self.neighbours.extend(
+            others.take(self.load).map(|other| (dynamic.lpn(other), entry_in(page, 2 * position(other) + 1))),
+        );
+        cache.insert(lpn, ppn, done);
+        self.census.added(table.place(lpn).0);
+        for at in 0..self.neighbours.len() {
+            let (lpn, ppn) = self.neighbours[at];
+            if self.cache.is_full() {
+                self.evict(flash, table, done)?;
+            }
+            self.cache.insert(lpn, ppn, done);
+            self.census.added(table.place(lpn).0);
+            flash.counters.prefetched += 1;
+        }
+        Ok((ppn, done))
+    }
+
+    /// Reads into `found` what DTPs hold, newer than translation page `vtpn`, of its entries at `slots`. What is in memory
+    /// is left out.
+    fn find_dirty<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &Table,
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let first = table.first_lpn(vtpn).0;
+        let dynamic = &self.dynamic;
+        let dirty = |&place: &u32| dynamic.is_dirty(place) && dynamic.in_memory(place).is_none();
+        self.places.clear();
+        if dynamic.has_dirty(vtpn) {
+            self.places.extend(slots.filter_map(|slot| dynamic.find(Lpn(first + slot))).filter(dirty));
+        }
+        self.places.sort_unstable();
+        self.found.clear();
+        let (mut done, mut read) = (at, None);
+        for &place in &self.places {
+            let (vtpn, position) = (dynamic.vtpn(table, place), place % dynamic.per_page());
+            if read != Some(vtpn) {
+                if let Some(loaded) = table.load(flash, dynamic.vtpn(table, place), Cause::Translation, at)? {
+                    done = flash.join(done, loaded);
+                }
+                read = Some(vtpn);
+            }
+            let ppn = entry_in(flash.buffer(), 2 * position + 1);
+            self.found.push((dynamic.lpn(place).0, ppn));
+        }
+        self.found.sort_unstable();
+        Ok(done)
+    }
+}
+
+fn number(config: &Config, name: &'static str, least: u64, most: u64) -> Result<u64, ConfigError> {
+    let given = config.parameter(&Clusters::INFO, name);
+    given.parse().ok().filter(|value| (least..=most).contains(value)).ok_or_else(|| {
+        ConfigError(format!("scheme hcftl: {name} = '{given}'; a number from {least} to {most} is needed"))
+    })
+}
+
+impl Mapping for Clusters {
+    const INFO: Info = Info {
+        name: "hcftl",
+        what: "demand-cached page map; entries evicted together are packed into dynamic translation pages and come back together",
+        paper: "Chen et al.: HCFTL, DATE 2019",
+        parameters: &[
+            Parameter {
+                name: "cluster",
+                default: "hot",
+                what: "clean entries that are clustered: those asked for again, or all (hot, all); dirty ones always are",
+            },
+            Parameter {
+                name: "load",
+                default: "8",
+                what: "entries of a dynamic translation page loaded beside the one asked for; at most an eighth of a superblock's pages",
+            },
+            Parameter {
+                name: "index",
+                default: "10",
+                what: "bytes of the index over dynamic translation pages, percent of the cache",
+            },
+        ],
+    };
+
+    fn further_pages(table: &Table, config: &Config) -> u32 {
+        Self::shape(table, config).map_or(0, |(_, pages)| pages as u32)
+    }
+
+    fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+        let (per_page, pages) = Self::shape(table, config)?;
+        assert!(pages == u64::from(table.further_pages()), "the directory has room for every DTP");
+        let load = number(config, "load", 0, 1 << 16)?.min(u64::from(geometry.superblock_pages() / 8));
+        let cluster_all = match config.parameter(&Self::INFO, "cluster").as_str() {
+            "hot" => false,
+            "all" => true,
+            given => {
+                let what = format!("scheme hcftl: cluster = '{given}'; hot or all is needed");
+                return Err(ConfigError(what));
+            }
+        };
+        let lpns = table.exported_pages() as usize;
+        let in_page = table.entries_per_page() as usize;
+        let mut clusters = Clusters {
+            cache: SegmentedLru::new(0, 0, 0),
+            evicted: Evicted::new(2 * per_page as usize),
+            census: Census::new(table.pages()),
+            dynamic: Dynamic::new(pages as u32, per_page as u32, table.pages()),
+            load: 0,
+            cluster_all,
+            edits: Vec::with_capacity(in_page),
+            found: Vec::with_capacity(in_page),
+            neighbours: Vec::with_capacity(load as usize),
+            places: Vec::with_capacity(in_page),
+            content: vec![0; geometry.page_bytes as usize],
+        };
+        let beside: u64 = clusters.beside_the_cmt(table).iter().sum();
+        let bytes = table.cache_bytes("hcftl", config, beside + LEAST_ENTRIES * ENTRY_BYTES)? - beside;
+        let entries = (bytes / ENTRY_BYTES).min(lpns as u64) as usize;
+        clusters.cache = SegmentedLru::new(entries, lpns, 50);
+        clusters.load = (load as usize).min(entries / 4);
+        Ok(clusters)
+    }
+
+    // Lookups
+
+    #[inline]
+    fn lookup<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        if let Some(hit) = self.cache.touch(lpn) {
+            hit.set_used(1);
+            let (ppn, done) = (hit.ppn, hit.done);
+            flash.counters.cmt_hits += 1;
+            return Ok((mapped(ppn), flash.join(at, done)));
+        }
+        let (ppn, known) = self.bring(flash, table, lpn, at)?;
+        Ok((mapped(ppn), known))
+    }
+
+    #[inline]
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
+        self.cache.expect(lpn);
+        table.expect(flash, lpn, soon);
+    }
+
+    // Updates
+
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<(Option<Ppn>, Done), Fault> {
+        flash.counters.lookups += 1;
+        let known = match self.cache.touch(lpn) {
+            Some(hit) => {
+                hit.set_used(1);
+                let done = hit.done;
+                flash.counters.cmt_hits += 1;
+                flash.join(at, done)
+            }
+            None => self.bring(flash, table, lpn, at)?.1,
+        };
+        let Some(cached) = self.cache.peek_mut(lpn) else { unreachable!("LPN {} was just brought", lpn.0) };
+        let old = std::mem::replace(&mut cached.ppn, entry(ppn));
+        cached.done = programmed;
+        if !cached.set_dirty(true) {
+            let vtpn = table.place(lpn).0;
+            self.census.dirtied(vtpn);
+            self.dynamic.drop_entry(vtpn, lpn);
+        }
+        Ok((mapped(old), known))
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        if slots.len() <= TRIM_BY_ENTRY {
+            return trim_by_entry(self, flash, table, vtpn, slots, at);
+        }
+        let at = self.find_dirty(flash, table, vtpn, slots.clone(), at)?;
+        let Clusters { cache, evicted, census, dynamic, found, .. } = self;
+        table.trim(flash, vtpn, slots, at, |lpn| {
+            let newer = dynamic.find(lpn).filter(|&place| dynamic.is_dirty(place)).and_then(|place| {
+                let read = || found.binary_search_by_key(&lpn.0, |pair| pair.0).ok().map(|at| found[at].1);
+                dynamic.in_memory(place).map(|there| there.0).or_else(read)
+            });
+            dynamic.drop_entry(vtpn, lpn);
+            let cached = cache.remove(lpn).map(|dropped| (dropped.ppn, dropped.is_dirty()));
+            match cached.or_else(|| evicted.take(lpn).map(|kept| (kept.ppn, kept.dirty))) {
+                Some((ppn, dirty)) => {
+                    census.removed(vtpn, dirty);
+                    Some(mapped(ppn))
+                }
+                None => newer.map(mapped),
+            }
+        })
+    }
+
+    // Collection
+
+    /// Mappings in memory change there. The others leave their DTPs for their translation page: one update.
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        self.edits.clear();
+        let mut copied = Done::READY;
+        for moved in moves {
+            if let Some(cached) = self.cache.peek_mut(moved.lpn) {
+                (cached.ppn, cached.done) = (moved.to.0, moved.done);
+                if !cached.set_dirty(true) {
+                    self.census.dirtied(vtpn);
+                    self.dynamic.drop_entry(vtpn, moved.lpn);
+                }
+                flash.counters.gc_hits += 1;
+            } else if let Some(kept) = self.evicted.peek_mut(moved.lpn) {
+                (kept.ppn, kept.done) = (moved.to.0, moved.done);
+                if !std::mem::replace(&mut kept.dirty, true) {
+                    self.census.dirtied(vtpn);
+                }
+                flash.counters.gc_hits += 1;
+            } else {
+                self.edits.push((moved.slot, moved.to.0));
+                flash.counters.gc_misses += 1;
+                copied = flash.join(copied, moved.done);
+            }
+        }
+        if self.edits.is_empty() {
+            return Ok(Done::READY);
+        }
+        let done = table.store(flash, vtpn, &self.edits, Cause::Collection, copied)?;
+        let first = table.first_lpn(vtpn).0;
+        for &(slot, _) in &self.edits {
+            self.dynamic.drop_entry(vtpn, Lpn(first + slot));
+        }
+        Ok(done)
+    }
+
+    // Checkpoint and checks
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        let first = [self.census.first_dirty(), self.dynamic.census().first_dirty()];
+        let Some(vtpn) = first.into_iter().flatten().min() else { return Ok(None) };
+        let at = self.find_dirty(flash, table, vtpn, 0..table.lpns_in(vtpn), Done::READY)?;
+        self.write_dirty(flash, table, vtpn, Cause::Checkpoint, at).map(Some)
+    }
+
+    #[inline]
+    fn held(&self, _table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
+        let cached = self.cache.peek(lpn).map(|cached| cached.ppn);
+        let held = cached.or_else(|| self.evicted.peek(lpn).map(|kept| kept.ppn));
+        held.or_else(|| Some(self.dynamic.in_memory(self.dynamic.find(lpn)?)?.0)).map(mapped)
+    }
+
+    fn on_further_page<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
+        let place = self.dynamic.find(lpn)?;
+        let mut content = Vec::new();
+        table.inspect(flash, self.dynamic.vtpn(table, place), &mut content);
+        Some(mapped(entry_in(&content, 2 * (place % self.dynamic.per_page()) + 1)))
+    }
+
+    fn memory(&self, table: &Table) -> Memory {
+        let [_, leaving, index] = self.beside_the_cmt(table);
+        Memory {
+            parts: vec![
+                ("CMT", self.cache.len() as u64 * ENTRY_BYTES),
+                ("auxiliary cache", self.evicted.entries().len() as u64 * ENTRY_BYTES),
+                ("DTP that is emptied", leaving),
+                ("index of DTPs", index),
+            ],
+        }
+    }
+
+    fn cached(&self, _table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        self.census.each(each);
+    }
+
+    fn check(&self, table: &Table) -> Result<(), String> {
+        self.cache.check()?;
+        self.evicted.check()?;
+        let dirty = |lpn| self.cache.peek(lpn).is_some_and(|cached| cached.is_dirty());
+        self.dynamic.check(table, |lpn| dirty(lpn) || self.evicted.peek(lpn).is_some())?;
+        let mut counts = vec![(0, 0); table.pages() as usize];
+        for lpn in (0..table.exported_pages()).map(Lpn) {
+            let cached = self.cache.peek(lpn).map(|cached| cached.is_dirty());
+            let kept = self.evicted.peek(lpn).map(|kept| kept.dirty);
+            if cached.is_some() && kept.is_some() {
+                return Err(format!("LPN {} is in the CMT and in the auxiliary cache", lpn.0));
+            }
+            if let Some(dirty) = cached.or(kept) {
+                let count: &mut (u32, u32) = &mut counts[table.place(lpn).0 .0 as usize];
+                *count = (count.0 + 1, count.1 + u32::from(dirty));
+            }
+        }
+        for (vtpn, count) in (0..).map(Vtpn).zip(counts) {
+            if count != (self.census.entries(vtpn), self.census.dirty(vtpn)) {
+                return Err(format!("entries of translation page {} in memory are miscounted", vtpn.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmt::tests::mapped_table;
+    use nand::timing::NoClock;
+    use nand::SimNand;
+
+    struct World {
+        flash: Flash<SimNand<NoClock>>,
+        table: Table,
+        mapping: Clusters,
+    }
+
+    impl World {
+        /// DTPs of four entries, so that eight wait in the auxiliary cache.
+        fn new(parameters: &[(&str, &str)]) -> World {
+            let w = World::with(400, parameters);
+            assert_eq!((w.mapping.dynamic.per_page(), w.table.further_pages()), (4, 2));
+            w
+        }
+
+        /// Six translation pages of 128 mapped entries; `cache_bytes` beside their directory.
+        fn with(cache_bytes: u64, parameters: &[(&str, &str)]) -> World {
+            let (flash, mut table) = mapped_table(6);
+            let mut config = Config::new(6 * 128, table.directory_bytes() + cache_bytes);
+            for (name, value) in parameters {
+                config.parameters.insert((*name).to_owned(), (*value).to_owned());
+            }
+            table.add_further_pages(Clusters::further_pages(&table, &config));
+            let mapping = Clusters::new(&table, flash.nand().geometry(), &config).unwrap();
+            World { flash, table, mapping }
+        }
+
+        fn read(&mut self, lpn: u32) -> Option<Ppn> {
+            self.mapping.lookup(&mut self.flash, &mut self.table, Lpn(lpn), 1, Done::READY).unwrap().0
+        }
+
+        fn write(&mut self, lpn: u32, ppn: u32) -> Option<Ppn> {
+            let (flash, table, at) = (&mut self.flash, &mut self.table, Done::READY);
+            self.mapping.update(flash, table, Lpn(lpn), 1, Some(Ppn(ppn)), at, at).unwrap().0
+        }
+
+        /// Translation pages read and written, and entries loaded for nobody yet.
+        fn counts(&self) -> (u64, u64, u64) {
+            let c = &self.flash.counters;
+            (c.reads_by(Cause::Translation), c.programs_by(Cause::Translation), c.prefetched)
+        }
+
+        fn check(&self) {
+            assert_eq!(self.mapping.check(&self.table), Ok(()));
+        }
+
+        /// What a translation page on flash says.
+        fn on_flash(&self, lpn: u32) -> u32 {
+            let mut content = Vec::new();
+            let (vtpn, slot) = self.table.place(Lpn(lpn));
+            self.table.inspect(&self.flash, vtpn, &mut content);
+            entry_in(&content, slot)
+        }
+
+        /// Writes LPNs 3, 6, 9, .. as 503, 506, 509, .. until a DTP holds the first four. Returns the last.
+        fn fill(&mut self) -> u32 {
+            let entries = self.mapping.cache.capacity() as u32 + 8;
+            (1..=entries).for_each(|n| assert_eq!(self.write(3 * n, 500 + 3 * n), Some(Ppn(10_000 + 3 * n))));
+            assert_eq!(
+                (self.counts().1, self.mapping.evicted.is_full()),
+                (0, true),
+                "nothing is written yet"
+            );
+            self.write(3 * entries + 3, 503 + 3 * entries);
+            assert_eq!((self.counts().1, self.flash.counters.replaced_dirty), (1, 1), "one page for four");
+            3 * entries + 3
+        }
+    }
+
+    #[test]
+    fn entries_evicted_together_are_written_together_and_come_back_together() {
+        let mut w = World::new(&[]);
+        w.fill();
+        let places: Vec<_> = [3, 6, 9, 12, 15].map(|lpn| w.mapping.dynamic.find(Lpn(lpn))).to_vec();
+        assert_eq!(places, [Some(0), Some(1), Some(2), Some(3), None], "the closest, or the first of such");
+        assert_eq!(w.on_flash(6), 10_006);
+        let before = w.counts();
+        assert_eq!(w.read(6), Some(Ppn(506)));
+        assert_eq!(w.counts().2, before.2 + 3);
+        let before = w.counts();
+        assert_eq!([3, 9, 12].map(|lpn| w.read(lpn)), [503, 509, 512].map(|ppn| Some(Ppn(ppn))));
+        assert_eq!(w.counts(), before, "they came along");
+        w.check();
+    }
+
+    #[test]
+    fn with_all_entries_loaded_one_by_one() {
+        let mut w = World::new(&[("load", "0")]);
+        w.fill();
+        let before = w.counts();
+        assert_eq!([3, 9].map(|lpn| w.read(lpn)), [503, 509].map(|ppn| Some(Ppn(ppn))));
+        assert_eq!((w.counts().0, w.counts().2), (before.0 + 2, 0));
+        w.check();
+    }
+
+    /// What HCFTL is for. A cache of single entries under LRU answers nothing here.
+    #[test]
+    fn laps_over_scattered_pages_hit_what_came_along() {
+        let mut w = World::with(1200, &[("index", "50")]);
+        let lap: Vec<u32> = (0..150).map(|n| 5 * n).collect();
+        assert!(w.mapping.cache.capacity() < 60);
+        lap.iter().for_each(|&lpn| _ = w.write(lpn, 2_000 + lpn));
+        lap.iter().for_each(|&lpn| _ = w.read(lpn));
+        let (before, hits) = (w.counts(), w.flash.counters.cmt_hits);
+        lap.iter().for_each(|&lpn| assert_eq!(w.read(lpn), Some(Ppn(2_000 + lpn))));
+        assert!(w.flash.counters.cmt_hits - hits > 90, "{}", w.flash.counters.cmt_hits - hits);
+        assert!(w.counts().0 - before.0 < 60, "a read for several entries");
+        w.check();
+    }
+
+    #[test]
+    fn a_changed_entry_leaves_its_dtp() {
+        let mut w = World::new(&[]);
+        w.fill();
+        assert_eq!(w.write(9, 700), Some(Ppn(509)));
+        assert_eq!((w.mapping.dynamic.find(Lpn(9)), w.mapping.dynamic.find(Lpn(6))), (None, Some(1)));
+        let to = |ppn| Moved { lpn: Lpn(12), slot: 12, from: Ppn(512), to: Ppn(ppn), done: Done::READY };
+        // LPN 12 came along and is in memory.
+        w.mapping.moved(&mut w.flash, &mut w.table, Vtpn(0), &[to(800)]).unwrap();
+        assert_eq!((w.read(12), w.mapping.dynamic.find(Lpn(12))), (Some(Ppn(800)), None));
+        w.check();
+    }
+
+    #[test]
+    fn a_page_moved_by_collection_goes_from_its_dtp_to_its_translation_page() {
+        let mut w = World::new(&[]);
+        w.fill();
+        let moved = Moved { lpn: Lpn(6), slot: 6, from: Ppn(506), to: Ppn(800), done: Done::READY };
+        w.mapping.moved(&mut w.flash, &mut w.table, Vtpn(0), &[moved]).unwrap();
+        assert_eq!((w.on_flash(6), w.mapping.dynamic.find(Lpn(6))), (800, None));
+        assert_eq!((w.read(6), w.flash.counters.gc_misses), (Some(Ppn(800)), 1));
+        w.check();
+    }
+
+    #[test]
+    fn a_dtp_is_emptied_before_its_turn_and_takes_along_what_memory_has() {
+        let mut w = World::new(&[]);
+        let mut last = w.fill();
+        while w.on_flash(3) != 503 {
+            last += 3;
+            w.write(last, 500 + last);
+            w.check();
+        }
+        assert!(w.mapping.dynamic.is_leaving());
+        assert_eq!([6, 9, 12].map(|lpn| w.on_flash(lpn)), [506, 509, 512], "one update for four");
+        let cached = w.mapping.cache.peek(Lpn(126)).map(|cached| (cached.ppn, cached.is_dirty()));
+        assert_eq!((cached, w.on_flash(126)), (Some((626, false)), 626), "and for what memory had");
+        let before = w.counts();
+        assert_eq!(
+            (w.read(6), w.counts().0),
+            (Some(Ppn(506)), before.0),
+            "a DTP that is emptied is in memory"
+        );
+        w.check();
+    }
+
+    #[test]
+    fn a_clean_entry_that_nobody_asked_for_again_is_dropped() {
+        for (cluster, kept) in [("hot", 1), ("all", 2)] {
+            let mut w = World::new(&[("cluster", cluster)]);
+            w.read(1);
+            w.read(2);
+            w.read(2);
+            let entries = w.mapping.cache.capacity() as u32;
+            (0..2 * entries).for_each(|n| _ = w.read(128 + n));
+            let found = [1, 2].iter().filter(|&&lpn| {
+                w.mapping.cache.peek(Lpn(lpn)).is_some()
+                    || w.mapping.evicted.peek(Lpn(lpn)).is_some()
+                    || w.mapping.dynamic.find(Lpn(lpn)).is_some()
+            });
+            assert_eq!(found.count(), kept, "{cluster}");
+            w.check();
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_makes_every_translation_page_current() {
+        let mut w = World::new(&[]);
+        let last = w.fill();
+        let (flash, table) = (&mut w.flash, &mut w.table);
+        let pages = (0..).take_while(|_| w.mapping.clean_one(flash, table).unwrap().is_some()).count();
+        assert_eq!(pages, 2, "LPNs 0 to 255");
+        for lpn in (3..=last).step_by(3) {
+            assert_eq!((w.on_flash(lpn), w.read(lpn)), (500 + lpn, Some(Ppn(500 + lpn))));
+        }
+        w.check();
+    }
+}
