@@ -5,116 +5,22 @@
 // Each test file uses a part of these.
 #[allow(dead_code)]
 mod common;
+#[allow(dead_code)]
+#[path = "common/device.rs"]
+mod device;
 #[path = "../../live/tests/common/mod.rs"]
 mod nbd;
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{command, ftl};
+use common::ftl;
+use device::{image, run, schemes, Serving};
 use nbd::{Client, Folder};
-
-/// `ftl serve` of one image, killed when the test ends.
-struct Serving {
-    child: Child,
-    /// What it said until it listened.
-    said: String,
-    socket: String,
-}
-
-impl Serving {
-    fn start(image: &str) -> Serving {
-        Serving::with(image, &[])
-    }
-
-    fn with(image: &str, options: &[&str]) -> Serving {
-        let arguments = [&["serve", image][..], options].concat();
-        let child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
-        let mut serving =
-            Serving { child: child.unwrap(), said: String::new(), socket: format!("{image}.sock") };
-        let mut lines = BufReader::new(serving.child.stdout.take().unwrap());
-        while !serving.said.contains("listening") {
-            let mut line = String::new();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "the server ended: {}", serving.said);
-            serving.said += &line;
-        }
-        // Kept open, so that the server can say goodbye.
-        serving.child.stdout = Some(lines.into_inner());
-        serving
-    }
-
-    fn uri(&self) -> String {
-        format!("nbd+unix:///?socket={}", self.socket)
-    }
-
-    fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Stops it in good order, and gives what it said.
-    fn stop(mut self) -> String {
-        self.signal("-TERM");
-        let mut rest = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{rest}");
-        assert!(!Path::new(&self.socket).exists(), "the socket is left");
-        rest
-    }
-
-    fn kill(mut self) {
-        self.signal("-KILL");
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // It has ended already in most tests.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// An image of 104 MiB for a scheme, by `ftl create`, with as little memory for mapping as it agrees to.
-fn image(folder: &Folder, scheme: &str) -> String {
-    let path = folder.0.join(format!("{scheme}.ftl")).display().to_string();
-    let device = ["--device", "examples/small-ssd.toml"];
-    for cache in ["64KiB", "256KiB", "1MiB", "16MiB"] {
-        let said = ftl(&[&["create", &path, "--scheme", scheme, "--cache", cache][..], &device].concat());
-        if said.code == 0 {
-            return path;
-        }
-        println!("{}", said.err);
-    }
-    panic!("no image can be made for {scheme}");
-}
-
-fn schemes() -> impl Iterator<Item = &'static str> {
-    ftl::schemes::ALL.iter().map(|info| info.name)
-}
-
-/// Runs a program, which must succeed, and gives its output; `None`, and a word about it, when it is not installed.
-fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    match Command::new(program).args(arguments).output() {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{program} {}:\n{said}{errors}", arguments.join(" "));
-            Some(said)
-        }
-        Err(_) => {
-            println!(
-                "skipped: {program} is not installed (apt install libnbd-bin qemu-utils fio python3-libnbd)"
-            );
-            None
-        }
-    }
-}
 
 #[test]
 fn nbdinfo_and_nbdcopy() {

@@ -10,6 +10,8 @@
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
 //! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
+//! | `mount.rs` | `ftl mount` |
+//! | `record.rs` | what a live device sees, as a trace |
 //! | `top.rs` | `ftl top` |
 //! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
 //! | `setup.rs`, `input.rs` | from options to a device and a workload |
@@ -24,10 +26,12 @@ mod compare;
 mod input;
 mod lists;
 mod live;
+mod mount;
 pub(crate) mod options;
 mod output;
 mod paper;
 mod progress;
+mod record;
 mod repeat;
 pub(crate) mod setup;
 mod size;
@@ -94,10 +98,12 @@ enum Command {
     Info(live::InfoArgs),
     /// Make an image of another scheme or device with the same content
     Convert(live::ConvertArgs),
-    /// Watch a device that is served
-    Top(top::TopArgs),
     /// Serve images as block devices (NBD)
     Serve(live::ServeArgs),
+    /// Make an image a file, or a loop device, for any program (FUSE)
+    Mount(mount::MountArgs),
+    /// Watch a device that is served or mounted
+    Top(top::TopArgs),
 }
 
 /// The whole program.
@@ -141,6 +147,7 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Convert(args) => live::convert(args),
         Command::Top(args) => top::top(args),
         Command::Serve(args) => live::serve(args),
+        Command::Mount(args) => mount::mount(args),
     }
 }
 
