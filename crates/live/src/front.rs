@@ -1,6 +1,10 @@
 //! The way in for front ends that have one request at a time, or a ring of them: each request brings what to do with its
 //! answer. NBD has a way of its own, because its answers go out together.
+//!
+//! A thread that finds another one at work leaves its request there and fetches the next: so nobody waits for the FTL, and
+//! what came in meanwhile is one batch, whose pages are written together.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +19,9 @@ use crate::reads::Reads;
 
 /// How often a thread that waits for requests to be made durable looks whether it has to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// Most requests of a batch, and most bytes read and written by one unless a single request has more.
+const MOST_REQUESTS: usize = 128;
+const BATCH_BYTES: u64 = 4 << 20;
 /// Largest buffer that is kept for the next batch, bytes.
 const MOST_KEPT: usize = 1 << 20;
 
@@ -46,8 +53,33 @@ struct Scratch<M: Medium> {
     bytes: Vec<u8>,
 }
 
+/// Requests that have come in.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(Asked, Instant)>,
+    /// A thread is at work, and looks here again before it stops.
+    busy: bool,
+}
+
+/// The work of one thread. Should it panic, nobody is at work any more, and what waits is dropped, which answers it.
+struct Turn<'a>(&'a Mutex<Queue>);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let left = {
+                let mut queue = lock(self.0);
+                queue.busy = false;
+                std::mem::take(&mut queue.waiting)
+            };
+            drop(left);
+        }
+    }
+}
+
 /// What all clients of one device share.
 pub(crate) struct Front<M: Medium> {
+    queue: Mutex<Queue>,
     spare: Mutex<Vec<Scratch<M>>>,
     unsettled: Mutex<Vec<Unsettled>>,
     /// There is something unsettled.
@@ -60,7 +92,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<M: Medium> Front<M> {
     pub fn new() -> Front<M> {
-        Front { spare: Mutex::new(Vec::new()), unsettled: Mutex::new(Vec::new()), more: Condvar::new() }
+        Front {
+            queue: Mutex::default(),
+            spare: Mutex::new(Vec::new()),
+            unsettled: Mutex::new(Vec::new()),
+            more: Condvar::new(),
+        }
+    }
+
+    /// The next batch, or `None` when there is nothing; then nobody is at work.
+    fn next(&self) -> Option<Vec<(Asked, Instant)>> {
+        let mut queue = lock(&self.queue);
+        let (mut count, mut bytes) = (0, 0);
+        for (asked, _) in queue.waiting.iter().take(MOST_REQUESTS) {
+            bytes += u64::from(asked.request.length);
+            if count > 0 && bytes > BATCH_BYTES {
+                break;
+            }
+            count += 1;
+        }
+        queue.busy = count > 0;
+        (count > 0).then(|| queue.waiting.drain(..count).collect())
     }
 
     fn scratch(&self, page_bytes: u32) -> Scratch<M> {
@@ -82,17 +134,34 @@ impl<M: Medium> Front<M> {
 }
 
 impl<S: Scheme, M: Medium> Engine<S, M> {
-    /// Carries a batch out, in order, and answers each request as soon as its promise is kept.
+    /// Carries a batch out, in order, and answers each request as soon as its promise is kept; unless another thread is at
+    /// work, which then does that.
     pub(crate) fn carry_out(&self, asked: Vec<Asked>) {
+        self.arrived(asked.len());
         let since = Instant::now();
+        {
+            let mut queue = lock(&self.front.queue);
+            queue.waiting.extend(asked.into_iter().map(|asked| (asked, since)));
+            if queue.busy {
+                return;
+            }
+            queue.busy = true;
+        }
+        let turn = Turn(&self.front.queue);
+        while let Some(batch) = self.front.next() {
+            self.answer(batch);
+        }
+        drop(turn);
+    }
+
+    fn answer(&self, asked: Vec<(Asked, Instant)>) {
         let mut scratch = self.front.scratch(self.page_bytes());
         let Scratch { reads, batch, answers, bytes } = &mut scratch;
-        self.arrived(asked.len());
-        let replies: Vec<Reply> = asked
+        let replies: Vec<(Reply, Instant)> = asked
             .into_iter()
-            .map(|Asked { request, reply }| {
+            .map(|(Asked { request, reply }, since)| {
                 batch.push(request);
-                reply
+                (reply, since)
             })
             .collect();
         self.submit(batch, reads, answers);
@@ -114,7 +183,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         // Before anybody is answered: a client that takes its time must not hold up the device.
         reads.clear();
         let mut rest = &bytes[..];
-        for (index, reply) in replies.into_iter().enumerate() {
+        for (index, (reply, since)) in replies.into_iter().enumerate() {
             let (request, ticket) = (&batch[index], tickets.get(index).copied().flatten());
             let kind = request.op.kind();
             let (content, later) = rest.split_at(read_bytes(request));

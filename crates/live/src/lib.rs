@@ -12,6 +12,7 @@
 //! | `keeper.rs` | what a device needs beside its front end |
 //! | `nbd/` | the NBD server |
 //! | `fuse.rs`, `loops.rs` | a file that is the device, and a loop device on it |
+//! | `vhost/` | a virtio block device for virtual machines |
 //! | `convert.rs` | one device's content into another |
 //! | `listen.rs` | sockets |
 //! | `metrics.rs` | what is counted, for Prometheus |
@@ -34,6 +35,7 @@ mod pace;
 mod reads;
 mod record;
 mod settings;
+pub mod vhost;
 
 pub use clock::{Latencies, Latency};
 pub use convert::{convert, Converted};

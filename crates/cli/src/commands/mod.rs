@@ -10,7 +10,7 @@
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
 //! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
-//! | `mount.rs` | `ftl mount` |
+//! | `mount.rs`, `vhost.rs` | `ftl mount`, `ftl vhost` |
 //! | `record.rs` | what a live device sees, as a trace |
 //! | `top.rs` | `ftl top` |
 //! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
@@ -39,6 +39,7 @@ pub(crate) mod stop;
 mod top;
 mod trace;
 pub(crate) mod values;
+mod vhost;
 
 use std::ffi::OsString;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -102,6 +103,8 @@ enum Command {
     Serve(live::ServeArgs),
     /// Make an image a file, or a loop device, for any program (FUSE)
     Mount(mount::MountArgs),
+    /// Make an image a disk of a virtual machine (vhost-user-blk)
+    Vhost(vhost::VhostArgs),
     /// Watch a device that is served or mounted
     Top(top::TopArgs),
 }
@@ -148,6 +151,7 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Top(args) => top::top(args),
         Command::Serve(args) => live::serve(args),
         Command::Mount(args) => mount::mount(args),
+        Command::Vhost(args) => vhost::vhost(args),
     }
 }
 

@@ -35,6 +35,14 @@ impl Serving {
         mounted
     }
 
+    /// `ftl vhost` on a socket.
+    pub fn vhost(image: &str, socket: &str, options: &[&str]) -> Serving {
+        let mut served =
+            Serving::spawn(image, &[&["vhost", image, socket][..], options].concat(), "listening");
+        served.socket = socket.to_owned();
+        served
+    }
+
     fn spawn(image: &str, arguments: &[&str], ready: &str) -> Serving {
         let child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
         let mut serving = Serving {
@@ -115,8 +123,12 @@ pub fn image(folder: &Folder, scheme: &str) -> String {
     panic!("no image can be made for {scheme}");
 }
 
+/// Every scheme, or those that `FTL_SCHEMES` names.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
-    ftl::schemes::ALL.iter().map(|info| info.name)
+    let only = std::env::var("FTL_SCHEMES").ok();
+    let named =
+        move |name: &&str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one.trim() == *name));
+    ftl::schemes::ALL.iter().map(|info| info.name).filter(named)
 }
 
 /// Runs a program, which must succeed, and gives its output; `None`, and a word about it, when it is not installed.
