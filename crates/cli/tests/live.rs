@@ -12,13 +12,13 @@ mod device;
 mod nbd;
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::ftl;
+use common::{command, ftl};
 use device::{image, run, schemes, Serving};
 use nbd::{Client, Folder};
 
@@ -399,4 +399,35 @@ fn top_and_metrics_watch_a_device() {
     serving.stop();
     let said = ftl(&["top", at, "--once"]);
     assert!(said.code == 2 && said.err.contains("no metrics there"), "{}", said.err);
+}
+
+#[test]
+fn top_watches_a_simulation() {
+    let call = ["compare", "--synth", "financial1", "--requests", "10000000", "--schemes", "page,dftl"];
+    let more = ["--device", "tpftl-512m", "--metrics", "127.0.0.1:0"];
+    let mut child =
+        command(&[&call[..], &more].concat()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let at = lines.find_map(|line| Some(line.unwrap().split_once("ftl top ")?.1.trim().to_owned())).unwrap();
+    // Its progress is of no concern, but has to go somewhere.
+    let progress = std::thread::spawn(move || lines.map_while(Result::ok).count());
+    let begun = Instant::now();
+    // Both schemes write, and have a latency in virtual time.
+    let writes = |said: &str| {
+        let lines = said.lines().filter(|line| line.contains("write "));
+        lines.filter(|line| line.contains("µs") || line.contains("ms")).count()
+    };
+    let said = loop {
+        let said = ftl(&["top", &at, "--once", "--interval", "0.5"]);
+        if said.code == 0 && writes(&said.out) == 2 {
+            break said.out;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}\n{}", said.out, said.err);
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    progress.join().unwrap();
+    for word in ["page", "dftl", "translation", "mapping hits", "superblocks", "dies"] {
+        assert!(said.contains(word), "{word} is missing in\n{said}");
+    }
 }

@@ -1,8 +1,8 @@
 //! The way in for front ends that have one request at a time, or a ring of them: each request brings what to do with its
 //! answer. NBD has a way of its own, because its answers go out together.
 //!
-//! A thread that finds another one at work leaves its request there and fetches the next: so nobody waits for the FTL, and
-//! what came in meanwhile is one batch, whose pages are written together.
+//! A thread that finds another one in the FTL leaves its request there and fetches the next: so nobody waits for the FTL,
+//! and what came in meanwhile is one batch, whose pages are written together. Bytes are fetched and answers given outside.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,21 +57,20 @@ struct Scratch<M: Medium> {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(Asked, Instant)>,
-    /// A thread is at work, and looks here again before it stops.
+    /// A thread is in the FTL, and looks here again when it has given its answers.
     busy: bool,
 }
 
-/// The work of one thread. Should it panic, nobody is at work any more, and what waits is dropped, which answers it.
+/// A thread's turn in the FTL. Should it panic, what waits is dropped, which answers it.
 struct Turn<'a>(&'a Mutex<Queue>);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        let mut queue = lock(self.0);
+        queue.busy = false;
         if std::thread::panicking() {
-            let left = {
-                let mut queue = lock(self.0);
-                queue.busy = false;
-                std::mem::take(&mut queue.waiting)
-            };
+            let left = std::mem::take(&mut queue.waiting);
+            drop(queue);
             drop(left);
         }
     }
@@ -100,9 +99,12 @@ impl<M: Medium> Front<M> {
         }
     }
 
-    /// The next batch, or `None` when there is nothing; then nobody is at work.
+    /// The next batch; `None` when there is nothing, or another thread is in the FTL.
     fn next(&self) -> Option<Vec<(Asked, Instant)>> {
         let mut queue = lock(&self.queue);
+        if queue.busy {
+            return None;
+        }
         let (mut count, mut bytes) = (0, 0);
         for (asked, _) in queue.waiting.iter().take(MOST_REQUESTS) {
             bytes += u64::from(asked.request.length);
@@ -134,27 +136,19 @@ impl<M: Medium> Front<M> {
 }
 
 impl<S: Scheme, M: Medium> Engine<S, M> {
-    /// Carries a batch out, in order, and answers each request as soon as its promise is kept; unless another thread is at
-    /// work, which then does that.
+    /// Carries a batch out, in order, and answers each request as soon as its promise is kept; unless another thread is in
+    /// the FTL, which then does that.
     pub(crate) fn carry_out(&self, asked: Vec<Asked>) {
         self.arrived(asked.len());
         let since = Instant::now();
-        {
-            let mut queue = lock(&self.front.queue);
-            queue.waiting.extend(asked.into_iter().map(|asked| (asked, since)));
-            if queue.busy {
-                return;
-            }
-            queue.busy = true;
-        }
-        let turn = Turn(&self.front.queue);
+        lock(&self.front.queue).waiting.extend(asked.into_iter().map(|asked| (asked, since)));
         while let Some(batch) = self.front.next() {
             self.answer(batch);
         }
-        drop(turn);
     }
 
     fn answer(&self, asked: Vec<(Asked, Instant)>) {
+        let turn = Turn(&self.front.queue);
         let mut scratch = self.front.scratch(self.page_bytes());
         let Scratch { reads, batch, answers, bytes } = &mut scratch;
         let replies: Vec<(Reply, Instant)> = asked
@@ -165,6 +159,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             })
             .collect();
         self.submit(batch, reads, answers);
+        drop(turn);
         let total: usize = batch.iter().map(read_bytes).sum();
         bytes.resize(total, 0);
         let mut rest = &mut bytes[..];

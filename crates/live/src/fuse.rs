@@ -1,8 +1,8 @@
 //! A file that is the device, for any program: FUSE, a thin front end.
 //!
-//! The kernel sends one request at a time to each of a few threads. Requests that wait for a sync or for the device model
-//! wait elsewhere, so that as many are in flight as the program has. Without pacing the model sees only as many at a time
-//! as there are threads: how many more the kernel has in its queue it does not say.
+//! The kernel sends one request at a time to each of a few threads, which leave it with the device and take the next. So as
+//! many are in flight as the program has, but for those that still wait in the kernel: of these the device model, without
+//! pacing, does not know.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -35,7 +35,7 @@ const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 const MOST_BYTES: u32 = 1 << 20;
 /// Asynchronous requests that the kernel sends before it waits.
 const BACKGROUND: u16 = 512;
-/// Threads that take requests. Two keep the FTL busy, which only one can enter; the others wait for memory or disk.
+/// Threads that take requests and give answers. One is in the FTL, the others copy bytes.
 const THREADS: usize = 4;
 /// Bytes made zero in one step.
 const ZERO_BYTES: u64 = 1 << 30;

@@ -45,7 +45,7 @@ pub use front::{Asked, Reply};
 pub use keeper::Stop;
 pub use listen::{Address, Listeners};
 pub use loops::Loop;
-pub use metrics::{publish, render};
+pub use metrics::{publish, publish_from, render};
 pub use reads::Reads;
 pub use record::{Recorded, Recorder};
 pub use settings::Settings;

@@ -15,6 +15,7 @@
 //! | `top.rs` | `ftl top` |
 //! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
 //! | `setup.rs`, `input.rs` | from options to a device and a workload |
+//! | `watched.rs` | simulations for `ftl top` |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
 //!
 //! Exit codes: 0; 1 when a result is worthless, because an invariant did not hold or a scheme panicked; 2 when the
@@ -40,6 +41,7 @@ mod top;
 mod trace;
 pub(crate) mod values;
 mod vhost;
+mod watched;
 
 use std::ffi::OsString;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -105,7 +107,7 @@ enum Command {
     Mount(mount::MountArgs),
     /// Make an image a disk of a virtual machine (vhost-user-blk)
     Vhost(vhost::VhostArgs),
-    /// Watch a device that is served or mounted
+    /// Watch a device that is served, mounted or simulated
     Top(top::TopArgs),
 }
 

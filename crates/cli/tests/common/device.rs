@@ -103,9 +103,16 @@ impl Drop for Serving {
         // It has ended already in most tests.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if let Some(dir) = &self.dir {
-            let _ = Command::new("umount").args(["-q", "-l", dir]).output();
+        let Some(dir) = &self.dir else { return };
+        let attached = self.said.lines().find_map(|line| line.trim().strip_prefix("loop "));
+        if let Some(device) = attached.map(str::trim) {
+            // A test that failed leaves it attached; else it may be somebody else's by now.
+            let backing = format!("/sys/block/{}/loop/backing_file", device.trim_start_matches("/dev/"));
+            if std::fs::read_to_string(backing).is_ok_and(|file| file.starts_with(dir.as_str())) {
+                let _ = Command::new("losetup").args(["-d", device]).output();
+            }
         }
+        let _ = Command::new("umount").args(["-q", "-l", dir]).output();
     }
 }
 
