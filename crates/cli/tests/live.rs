@@ -104,11 +104,13 @@ fn fio_verifies_what_it_wrote() {
     for scheme in schemes() {
         let serving = Serving::start(&image(&folder, scheme));
         let uri = format!("--uri={}", serving.uri());
-        // 3 times over, so that collection runs; blocks that are no multiple of a page, and trims.
-        for (name, bsrange, rw, amount) in [
-            ("aligned", "4k-64k", "randwrite", "120m"),
-            ("odd", "512-9k", "randwrite", "20m"),
-            ("trims", "4k-64k", "randtrimwrite", "40m"),
+        // More than the flash holds, so that collection runs; blocks that are no multiple of a page, and trims. For most
+        // schemes a quarter of it, because there are many; the engine's own tests collect under each.
+        let part = if ["learnedftl", "lftl", "tpftl", "faster"].contains(&scheme) { 1 } else { 4 };
+        for (name, bsrange, rw, mib) in [
+            ("aligned", "4k-64k", "randwrite", 120 / part),
+            ("odd", "512-9k", "randwrite", 20 / part),
+            ("trims", "4k-64k", "randtrimwrite", 40 / part),
         ] {
             let job = [
                 &format!("--name={name}"),
@@ -118,8 +120,8 @@ fn fio_verifies_what_it_wrote() {
                 &format!("--bsrange={bsrange}"),
                 "--blockalign=512",
                 "--iodepth=16",
-                "--size=60m",
-                &format!("--io_size={amount}"),
+                &format!("--size={}m", 60 / part),
+                &format!("--io_size={mib}m"),
                 "--verify=crc32c",
                 "--verify_fatal=1",
                 "--verify_state_save=0",
