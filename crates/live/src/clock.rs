@@ -36,6 +36,18 @@ impl Latency {
         }
     }
 
+    /// Latencies recorded elsewhere: ns and how often, and their exact sum.
+    pub fn of(counts: impl Iterator<Item = (u64, u64)>, total_ns: u64) -> Latency {
+        let mut latency = Latency { total_ns, ..Latency::new() };
+        for (ns, count) in counts {
+            latency.count += count;
+            if let Some(histogram) = &mut latency.histogram {
+                histogram.saturating_record_n(ns, count);
+            }
+        }
+        latency
+    }
+
     /// Requests.
     pub fn count(&self) -> u64 {
         self.count
@@ -66,11 +78,18 @@ impl Latency {
 #[derive(Clone, Debug)]
 pub struct Latencies(pub [Latency; 4]);
 
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies::new()
+    }
+}
+
 impl Latencies {
     /// The names of the kinds.
     pub const KINDS: [&'static str; 4] = ["read", "write", "trim", "flush"];
 
-    pub(crate) fn new() -> Latencies {
+    /// No requests yet.
+    pub fn new() -> Latencies {
         Latencies(std::array::from_fn(|_| Latency::new()))
     }
 

@@ -23,10 +23,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use ftl::{Counters, Device, Flash, HostError, HostOp, Memory, OpenError, Scheme, Seen};
 use nand::timing::{DieUse, NoClock, Queued, Timing};
-use nand::{Done, Fetch, FileNand, Lpn, Medium, Mounted, Nand, Reader, WearSpread};
+use nand::{Done, FileNand, Lpn, Medium, Mounted, Nand, WearSpread};
 
 use crate::clock::{Clock, Latencies};
+use crate::front::Front;
 use crate::pace::Pacer;
+use crate::reads::{pages_of, Cell, Reads};
+use crate::record::{Recorder, Recording};
 use crate::settings::Settings;
 
 /// Most pages of one step in the FTL: longer requests let others in between.
@@ -156,118 +159,6 @@ pub struct Snapshot {
     pub stuck_pages: usize,
 }
 
-/// What one page of a read holds.
-#[derive(Debug)]
-enum Cell {
-    Zeros,
-    /// Delivered; where from is not known yet.
-    Delivered,
-    From(Fetch),
-    Failed,
-}
-
-/// The pages that the reads of a batch were sent to. They stay as they are until this is cleared or dropped.
-#[derive(Debug)]
-pub struct Reads<M: Medium = File> {
-    cells: Vec<Cell>,
-    reader: Option<Reader<M>>,
-    page_bytes: usize,
-    bounce: Vec<u8>,
-    /// One for each request of the batch that the device took.
-    tickets: Vec<Option<u64>>,
-}
-
-impl<M: Medium> Reads<M> {
-    /// Room for the reads of a device with pages of `page_bytes`.
-    pub fn new(page_bytes: u32) -> Reads<M> {
-        let page_bytes = page_bytes as usize;
-        Reads {
-            cells: Vec::new(),
-            reader: None,
-            page_bytes,
-            bounce: vec![0; page_bytes],
-            tickets: Vec::new(),
-        }
-    }
-
-    /// Lets the device go on with the pages.
-    pub fn clear(&mut self) {
-        self.cells.clear();
-        self.reader = None;
-    }
-
-    /// The ticket of a request of the batch: of a paced device, its answer waits for [`Engine::over`].
-    pub(crate) fn ticket(&self, index: usize) -> Option<u64> {
-        self.tickets[index]
-    }
-
-    /// Whether the read with this number found nothing allocated.
-    pub fn is_hole(&self, number: usize, request: &Request) -> bool {
-        let cells = &self.cells[number..][..pages_of(request, self.page_bytes)];
-        cells.iter().all(|cell| matches!(cell, Cell::Zeros))
-    }
-
-    /// Fills `to` with the bytes of the read with this number.
-    pub fn fill(&mut self, number: usize, request: &Request, to: &mut [u8]) -> Result<(), IoError> {
-        let page_bytes = self.page_bytes;
-        let count = pages_of(request, page_bytes);
-        let head = (request.offset % page_bytes as u64) as usize;
-        let (mut at, mut within, mut to) = (0, head, to);
-        while at < count {
-            // Pages that lie side by side in the image are read at once.
-            let whole = within == 0 && to.len() >= page_bytes;
-            let run = if whole { self.run(number + at, (to.len() / page_bytes).min(count - at)) } else { 1 };
-            let take = if whole { run * page_bytes } else { (page_bytes - within).min(to.len()) };
-            let (now, later) = to.split_at_mut(take);
-            let cells = &self.cells[number + at..][..run];
-            if whole {
-                fetch(self.reader.as_ref(), cells, now)?;
-            } else {
-                fetch(self.reader.as_ref(), cells, &mut self.bounce)?;
-                now.copy_from_slice(&self.bounce[within..within + take]);
-            }
-            (at, within, to) = (at + run, 0, later);
-        }
-        Ok(())
-    }
-
-    /// How many cells from `first` on can be had at once.
-    fn run(&self, first: usize, most: usize) -> usize {
-        let cells = &self.cells[first..first + most];
-        let follows = |pair: &[Cell]| match pair {
-            [Cell::From(a), Cell::From(b)] => a.ppn.0.checked_add(1) == Some(b.ppn.0),
-            [Cell::Zeros, Cell::Zeros] => true,
-            _ => false,
-        };
-        1 + cells.windows(2).take_while(|pair| follows(pair)).count()
-    }
-}
-
-fn pages_of(request: &Request, page_bytes: usize) -> usize {
-    let page = page_bytes as u64;
-    let end = request.offset + u64::from(request.length);
-    (end.div_ceil(page) - request.offset / page) as usize
-}
-
-/// Fills `to` with the content of cells of one sort that lie side by side.
-fn fetch<M: Medium>(reader: Option<&Reader<M>>, cells: &[Cell], to: &mut [u8]) -> Result<(), IoError> {
-    match (reader, cells) {
-        (_, [Cell::Zeros, ..]) => to.fill(0),
-        (Some(reader), [Cell::From(one)]) => {
-            reader.read(std::slice::from_ref(one), to).map_err(|_| IoError::Device)?;
-        }
-        (Some(reader), [Cell::From(_), ..]) => {
-            let fetches: Vec<Fetch> = cells
-                .iter()
-                .filter_map(|cell| if let Cell::From(fetch) = cell { Some(fetch.clone()) } else { None })
-                .collect();
-            reader.read(&fetches, to).map_err(|_| IoError::Device)?;
-        }
-        _ => return Err(IoError::Device),
-    }
-    Ok(())
-}
-
 /// What is in the FTL, one thread at a time.
 struct Core<S, M: Medium> {
     flash: Flash<FileNand<Queued, M>>,
@@ -276,6 +167,7 @@ struct Core<S, M: Medium> {
     /// The array or the image is out of order: nothing more can be done until it is opened again.
     broken: bool,
     blank: Bytes,
+    recording: Option<Recording>,
 }
 
 /// A live device.
@@ -298,6 +190,8 @@ pub struct Engine<S, M: Medium = File> {
     page_bytes: u32,
     /// Answers that wait for the device model, when they do.
     pub(crate) pacer: Option<Pacer>,
+    /// What front ends with single requests share.
+    pub(crate) front: Front<M>,
 }
 
 impl<S: Scheme> Engine<S> {
@@ -346,6 +240,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             clock: Clock::new(paced),
             broken: false,
             blank: Bytes::from(vec![0; geometry.page_bytes as usize]),
+            recording: None,
         };
         let engine = Engine {
             core: Mutex::new(Some(core)),
@@ -359,6 +254,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             exported_bytes: device.exported_bytes(),
             page_bytes: geometry.page_bytes,
             pacer: paced.then(Pacer::default),
+            front: Front::new(),
         };
         Ok((engine, opened))
     }
@@ -409,6 +305,9 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
                 _ => core.carry_out(request, reads, waiting, self.exported_bytes),
             };
             answers.push(answer);
+        }
+        if let Some(recording) = &mut core.recording {
+            recording.tell();
         }
         landing = core.land();
         if let Err(error) = landing {
@@ -528,6 +427,13 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         }
     }
 
+    /// Tells `to` of every request from now on.
+    pub fn record(&self, to: Recorder) {
+        if let Ok(Some(core)) = self.enter().as_mut().map(|guard| guard.as_mut()) {
+            core.recording = Some(Recording::new(to));
+        }
+    }
+
     /// So many requests have arrived.
     pub(crate) fn arrived(&self, requests: usize) {
         self.waiting.fetch_add(requests, Ordering::Relaxed);
@@ -605,6 +511,9 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         let end = request.offset.checked_add(u64::from(request.length));
         if end.is_none_or(|end| end > exported_bytes) {
             return Err(IoError::Outside);
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.see(request);
         }
         let (at, arrived) = self.clock.arrive(self.flash.nand_mut().timing(), waiting);
         let number = reads.cells.len();

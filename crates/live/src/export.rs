@@ -9,8 +9,11 @@ use ftl::{Flash, Scheme};
 use nand::timing::NoClock;
 use nand::{Description, Device, FileNand, SimNand, SimOptions};
 
-use crate::engine::{Answer, Engine, Extent, IoError, Opened, Reads, Request, Snapshot};
+use crate::engine::{Answer, Engine, Extent, IoError, Opened, Request, Snapshot};
+use crate::front::Asked;
 use crate::nbd::{Agreed, Link};
+use crate::reads::Reads;
+use crate::record::Recorder;
 use crate::settings::Settings;
 
 /// Why an image could not be made or served: one sentence.
@@ -32,12 +35,19 @@ pub trait Export: Send + Sync {
     fn page_bytes(&self) -> u32;
     /// Serves a client until it leaves.
     fn transmit(&self, link: &Arc<Link>, agreed: &Agreed);
+    /// Carries a batch out, in order. Each request is answered when its promise is kept and, on a paced device, when the
+    /// model is done: before this returns, or later by another thread.
+    fn carry_out(&self, asked: Vec<Asked>);
+    /// Tells `to` of every request that the device takes from now on.
+    fn record(&self, to: Recorder);
     /// Carries one request out and waits for it; a read fills `to`. For tools: a front end submits batches.
     fn request(&self, request: &Request, to: &mut [u8]) -> Result<(), IoError>;
     /// As [`Engine::extents`].
     fn extents(&self, offset: u64, length: u64, most: usize) -> Result<Vec<Extent>, IoError>;
     /// Gives the answers of a paced device when they are due, until `stop`; returns at once for any other.
     fn pace(&self, stop: &AtomicBool);
+    /// Makes durable what answers of [`Export::carry_out`] wait for, until `stop`.
+    fn settle(&self, stop: &AtomicBool);
     /// As [`Engine::tend`].
     fn tend(&self, seen: &mut u64);
     /// As [`Engine::snapshot`].
@@ -106,6 +116,18 @@ impl<S: Scheme + Send + 'static> Export for Engine<S> {
 
     fn transmit(&self, link: &Arc<Link>, agreed: &Agreed) {
         crate::nbd::transmit(self, link, agreed);
+    }
+
+    fn carry_out(&self, asked: Vec<Asked>) {
+        Engine::carry_out(self, asked);
+    }
+
+    fn record(&self, to: Recorder) {
+        Engine::record(self, to);
+    }
+
+    fn settle(&self, stop: &AtomicBool) {
+        Engine::settle(self, stop);
     }
 
     fn request(&self, request: &Request, to: &mut [u8]) -> Result<(), IoError> {

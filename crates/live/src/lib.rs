@@ -7,7 +7,12 @@
 //! | `clock.rs` | virtual time beside the wall's |
 //! | `pace.rs` | answers that wait for the device model |
 //! | `export.rs` | images by name, opened with the scheme they were made for |
+//! | `reads.rs`, `record.rs` | the bytes of reads; what the device sees, told |
+//! | `front.rs` | requests that bring what to do with their answer |
+//! | `keeper.rs` | what a device needs beside its front end |
 //! | `nbd/` | the NBD server |
+//! | `fuse.rs`, `loops.rs` | a file that is the device, and a loop device on it |
+//! | `vhost/` | a virtio block device for virtual machines |
 //! | `convert.rs` | one device's content into another |
 //! | `listen.rs` | sockets |
 //! | `metrics.rs` | what is counted, for Prometheus |
@@ -19,16 +24,28 @@ mod clock;
 mod convert;
 mod engine;
 mod export;
+mod front;
+pub mod fuse;
+mod keeper;
 mod listen;
+mod loops;
 mod metrics;
 pub mod nbd;
 mod pace;
+mod reads;
+mod record;
 mod settings;
+pub mod vhost;
 
 pub use clock::{Latencies, Latency};
 pub use convert::{convert, Converted};
-pub use engine::{Answer, Engine, Extent, IoError, Op, Opened, Reads, Request, Snapshot};
+pub use engine::{Answer, Engine, Extent, IoError, Op, Opened, Request, Snapshot};
 pub use export::{create, describe, open, Export, LiveError};
+pub use front::{Asked, Reply};
+pub use keeper::Stop;
 pub use listen::{Address, Listeners};
-pub use metrics::{publish, render};
+pub use loops::Loop;
+pub use metrics::{publish, publish_from, render};
+pub use reads::Reads;
+pub use record::{Recorded, Recorder};
 pub use settings::Settings;

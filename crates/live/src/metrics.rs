@@ -20,20 +20,29 @@ const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
 /// Answers `GET /metrics` at `address` from now on, until the process ends. Gives the address, whose port may have been 0.
 pub fn publish(address: SocketAddr, served: Vec<Served>) -> Result<SocketAddr, LiveError> {
+    let shot = |served: &Served| Some((served.name.clone(), served.export.snapshot()?));
+    publish_from(address, move || served.iter().filter_map(shot).collect())
+}
+
+/// The same of devices that are not served: `shots` gives them by name.
+pub fn publish_from(
+    address: SocketAddr,
+    shots: impl Fn() -> Vec<(String, Snapshot)> + Send + 'static,
+) -> Result<SocketAddr, LiveError> {
     let wrong = |error: std::io::Error| LiveError(format!("metrics cannot be served on {address} ({error})"));
     let listener = TcpListener::bind(address).map_err(wrong)?;
     let bound = listener.local_addr().map_err(wrong)?;
     let answer = move || {
         for stream in listener.incoming().flatten() {
             // A client that breaks off is of no concern.
-            let _ = respond(&stream, &served);
+            let _ = respond(&stream, &shots);
         }
     };
     std::thread::Builder::new().name("metrics".into()).spawn(answer).map_err(wrong)?;
     Ok(bound)
 }
 
-fn respond(mut stream: &TcpStream, served: &[Served]) -> std::io::Result<()> {
+fn respond(mut stream: &TcpStream, shots: &dyn Fn() -> Vec<(String, Snapshot)>) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut request = Vec::new();
@@ -46,7 +55,7 @@ fn respond(mut stream: &TcpStream, served: &[Served]) -> std::io::Result<()> {
         }
     }
     let (status, text) = if request.starts_with(b"GET /metrics ") || request.starts_with(b"GET / ") {
-        ("200 OK", render(served))
+        ("200 OK", render(&shots()))
     } else {
         ("404 Not Found", "there is only GET /metrics here\n".to_owned())
     };
@@ -58,24 +67,22 @@ fn respond(mut stream: &TcpStream, served: &[Served]) -> std::io::Result<()> {
     stream.write_all(text.as_bytes())
 }
 
-/// The metrics of all devices that are switched on.
-pub fn render(served: &[Served]) -> String {
-    let shots: Vec<(&str, Snapshot)> =
-        served.iter().filter_map(|served| Some((served.name.as_str(), served.export.snapshot()?))).collect();
+/// The metrics of devices by name.
+pub fn render(shots: &[(String, Snapshot)]) -> String {
     let mut out = Text(String::new());
-    requests(&mut out, &shots);
-    flash(&mut out, &shots);
-    mapping(&mut out, &shots);
-    space(&mut out, &shots);
+    requests(&mut out, shots);
+    flash(&mut out, shots);
+    mapping(&mut out, shots);
+    space(&mut out, shots);
     out.0
 }
 
-type Shots<'a> = [(&'a str, Snapshot)];
+type Shots = [(String, Snapshot)];
 
-fn requests(out: &mut Text, shots: &Shots<'_>) {
+fn requests(out: &mut Text, shots: &Shots) {
     out.head("ftl_requests_total", "counter", "Requests answered, by kind");
     for (name, shot) in shots {
-        for (kind, latency) in Latencies::KINDS.iter().zip(&shot.wall_latency.0) {
+        for (kind, latency) in Latencies::KINDS.iter().zip(&shot.virtual_latency.0) {
             out.line("ftl_requests_total", name, &[("kind", kind)], latency.count() as f64);
         }
     }
@@ -94,7 +101,7 @@ fn requests(out: &mut Text, shots: &Shots<'_>) {
     }
 }
 
-fn flash(out: &mut Text, shots: &Shots<'_>) {
+fn flash(out: &mut Text, shots: &Shots) {
     out.head("ftl_flash_operations_total", "counter", "Flash operations, by operation and cause");
     for (name, shot) in shots {
         let c = &shot.counters;
@@ -149,7 +156,7 @@ fn flash(out: &mut Text, shots: &Shots<'_>) {
     }
 }
 
-fn mapping(out: &mut Text, shots: &Shots<'_>) {
+fn mapping(out: &mut Text, shots: &Shots) {
     out.head("ftl_mapping_lookups_total", "counter", "Mapping lookups and updates by client pages");
     for (name, shot) in shots {
         out.line("ftl_mapping_lookups_total", name, &[], shot.counters.lookups as f64);
@@ -183,7 +190,7 @@ fn mapping(out: &mut Text, shots: &Shots<'_>) {
     }
 }
 
-fn space(out: &mut Text, shots: &Shots<'_>) {
+fn space(out: &mut Text, shots: &Shots) {
     out.head("ftl_superblocks", "gauge", "Superblocks, free and in all");
     for (name, shot) in shots {
         let (free, all) = shot.free_superblocks;
@@ -244,7 +251,7 @@ impl Text {
         self.put(format_args!("}} {value}\n"));
     }
 
-    fn summary(&mut self, name: &str, what: &str, shots: &Shots<'_>, of: impl Fn(&Snapshot) -> Latencies) {
+    fn summary(&mut self, name: &str, what: &str, shots: &Shots, of: impl Fn(&Snapshot) -> Latencies) {
         self.head(name, "summary", what);
         let (sum, count) = (format!("{name}_sum"), format!("{name}_count"));
         for (export, shot) in shots {

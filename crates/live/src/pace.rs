@@ -22,16 +22,22 @@ const NAP: Duration = Duration::from_micros(50);
 /// Most answers held: a client with more in flight is not read from.
 const MOST_HELD: usize = 4096;
 
+/// Where an answer goes.
+pub(crate) enum To {
+    /// These bytes to a client.
+    Link(Arc<Link>, Vec<u8>),
+    /// This does it.
+    Call(Box<dyn FnOnce() + Send>),
+}
+
 /// An answer that waits.
-#[derive(Debug)]
 pub(crate) struct Held {
-    pub link: Arc<Link>,
-    pub bytes: Vec<u8>,
+    pub to: To,
     pub kind: usize,
     pub since: Instant,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Waiting {
     held: BTreeMap<u64, Held>,
     /// Tickets that are over before their answer is there.
@@ -39,7 +45,7 @@ struct Waiting {
 }
 
 /// All answers of a device that wait.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Pacer {
     waiting: Mutex<Waiting>,
     /// Something is held that was not.
@@ -53,7 +59,9 @@ impl Pacer {
 
     /// Holds an answer until its ticket is over.
     pub fn hold(&self, ticket: u64, answer: Held) {
-        answer.link.held().fetch_add(1, Ordering::Relaxed);
+        if let To::Link(link, _) = &answer.to {
+            link.held().fetch_add(1, Ordering::Relaxed);
+        }
         while self.waiting().held.len() >= MOST_HELD {
             std::thread::sleep(NAP);
         }
@@ -113,20 +121,28 @@ impl Pacer {
     }
 
     fn give<S: Scheme, M: Medium>(&self, engine: &Engine<S, M>, due: &mut Vec<Held>) {
+        engine.left(due.len());
+        let mut links: Vec<(Arc<Link>, Vec<u8>)> = Vec::new();
+        let mut waits = Vec::with_capacity(due.len());
+        for Held { to, kind, since } in due.drain(..) {
+            waits.push((kind, since));
+            match to {
+                To::Call(call) => call(),
+                To::Link(link, bytes) => links.push((link, bytes)),
+            }
+        }
         // Answers to one client go out together.
-        due.sort_by_key(|held| Arc::as_ptr(&held.link) as usize);
+        links.sort_by_key(|(link, _)| Arc::as_ptr(link) as usize);
         let mut bytes = Vec::new();
-        for clients in due.chunk_by(|a, b| Arc::ptr_eq(&a.link, &b.link)) {
+        for answers in links.chunk_by(|a, b| Arc::ptr_eq(&a.0, &b.0)) {
             bytes.clear();
-            clients.iter().for_each(|held| bytes.extend_from_slice(&held.bytes));
-            let link = &clients[0].link;
+            answers.iter().for_each(|(_, answer)| bytes.extend_from_slice(answer));
+            let link = &answers[0].0;
             // A client that has left does not hear of it.
             let _ = link.send(&bytes);
-            link.held().fetch_sub(clients.len(), Ordering::Relaxed);
-            let now = Instant::now();
-            engine.waited(clients.iter().map(|held| (held.kind, nanos(now, held.since))));
+            link.held().fetch_sub(answers.len(), Ordering::Relaxed);
         }
-        engine.left(due.len());
-        due.clear();
+        let now = Instant::now();
+        engine.waited(waits.into_iter().map(|(kind, since)| (kind, nanos(now, since))));
     }
 }

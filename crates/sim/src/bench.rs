@@ -266,7 +266,7 @@ impl<S: Scheme, T: Clock> Bed<S, T> {
         let software = HostSoftware::new(0, 1);
         let planned = plan::plan(&spec, self.device.exported_bytes(), seed, T::TICKS, software)?;
         let watch = Stopwatch::start();
-        let (measured, stop) = run_phase(&mut self.world, &spec, planned, Series::Auto, &mut |_| {});
+        let (measured, stop) = run_phase(&mut self.world, &spec, planned, Series::Auto, &mut |_: f64| {});
         let seconds = watch.seconds();
         if let Some(stop) = stop {
             return Err(RunError::Request {

@@ -20,7 +20,9 @@ use nand::timing::{NoClock, Queued, Reserved, Timing};
 use nand::{Done, Fault, Lpn, Nand, SimNand};
 use workload::{InputError, Kind, Request};
 
+use crate::look::{Look, Tell};
 use crate::meter::{Meter, Reading};
+use crate::plan::Goal;
 use crate::reference::{Mismatch, Reference};
 use crate::source::{Ring, Stream};
 
@@ -264,9 +266,8 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         }
     }
 
-    /// Runs the phase until its last request has completed. `tell` hears now and then how far it is: requests and bytes
-    /// completed, and ns since the beginning.
-    pub(crate) fn run(&mut self, tell: &mut dyn FnMut(u64, u64, u64)) -> Result<(), Stop> {
+    /// Runs the phase until its last request has completed. `tell` hears now and then how far it is on its way to `goal`.
+    pub(crate) fn run(&mut self, goal: &Goal, tell: &mut dyn Tell) -> Result<(), Stop> {
         for job in 0..self.jobs.len() as u32 {
             self.issue_all(job)?;
         }
@@ -276,7 +277,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         self.offer_idle()?;
         while !self.over() {
             let Some((tag, now_ns)) = self.world.clock().next() else { break };
-            self.advance(now_ns, tell);
+            self.advance(now_ns, goal, tell);
             match tag >> TAG_SHIFT {
                 COMPLETED => self.complete(tag)?,
                 SUBMITTED => self.dispatch(tag & TAG_MASK)?,
@@ -296,7 +297,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     }
 
     #[inline]
-    fn advance(&mut self, now_ns: u64, tell: &mut dyn FnMut(u64, u64, u64)) {
+    fn advance(&mut self, now_ns: u64, goal: &Goal, tell: &mut dyn Tell) {
         if T::TICKS {
             self.meter.advance(now_ns);
             if now_ns > self.meter.series.due_ns {
@@ -306,8 +307,27 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         }
         self.told = self.told.wrapping_add(1);
         if self.told & 0xfff == 0 {
-            let bytes = self.meter.tally.iter().map(|tally| tally.bytes).sum();
-            tell(self.meter.completed, bytes, now_ns - self.meter.begun_ns);
+            self.report(now_ns, goal, tell);
+        }
+    }
+
+    #[cold]
+    fn report(&mut self, now_ns: u64, goal: &Goal, tell: &mut dyn Tell) {
+        let bytes = self.meter.tally.iter().map(|tally| tally.bytes).sum();
+        tell.far(goal.fraction(self.meter.completed, bytes, now_ns - self.meter.begun_ns));
+        if tell.wants() {
+            let dies = self.world.clock().die_use();
+            let flash = &self.world.flash;
+            tell.look(Look {
+                counters: flash.counters.clone(),
+                latency: self.meter.latency.clone(),
+                now_ns,
+                dies,
+                free_superblocks: (flash.free_superblocks(), flash.nand().geometry().superblocks()),
+                valid_pages: flash.valid_pages(),
+                wear: flash.nand().wear(),
+                memory: self.world.device.scheme().memory(),
+            });
         }
     }
 

@@ -19,6 +19,7 @@ pub mod bench;
 mod cpu;
 mod engine;
 mod invariants;
+mod look;
 mod meter;
 pub mod model;
 mod occupancy;
@@ -32,6 +33,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use look::Look;
 pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
 pub use run::{compare, run, Progress, RunError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};

@@ -15,6 +15,7 @@ use crate::assemble::{self, Measured};
 use crate::cpu::Stopwatch;
 use crate::engine::{Clock, Engine, HostSoftware, Stop, World};
 use crate::invariants;
+use crate::look::{Look, Tell};
 use crate::meter::{Digest, Meter};
 use crate::occupancy::Occupancy;
 use crate::plan;
@@ -34,6 +35,17 @@ pub trait Progress: Sync {
         let _ = (run, done);
     }
 
+    /// Whether somebody wants to see run `run` now; asked as often as [`Progress::fraction`] is told.
+    fn wants(&self, run: usize) -> bool {
+        let _ = run;
+        false
+    }
+
+    /// What there is to see of it, when somebody wants to.
+    fn look(&self, run: usize, look: Look) {
+        let _ = (run, look);
+    }
+
     /// The run has ended.
     fn end(&self, run: usize) {
         let _ = run;
@@ -42,6 +54,26 @@ pub trait Progress: Sync {
 
 /// Tells nobody.
 impl Progress for () {}
+
+/// One run's way to those who hear of all.
+struct Told<'a> {
+    progress: &'a dyn Progress,
+    run: usize,
+}
+
+impl Tell for Told<'_> {
+    fn far(&mut self, done: f64) {
+        self.progress.fraction(self.run, done);
+    }
+
+    fn wants(&mut self) -> bool {
+        self.progress.wants(self.run)
+    }
+
+    fn look(&mut self, look: Look) {
+        self.progress.look(self.run, look);
+    }
+}
 
 /// Why a run gave no result, or a worthless one.
 #[derive(Debug, thiserror::Error)]
@@ -247,7 +279,7 @@ pub(crate) fn run_phase<S: Scheme, T: Clock>(
     spec: &PhaseSpec,
     planned: plan::Planned,
     series: Series,
-    tell: &mut dyn FnMut(f64),
+    tell: &mut dyn Tell,
 ) -> (Measured, Option<Stop>) {
     let plan::Planned { plan, goal } = planned;
     let jobs = plan.jobs.len() as u32 + u32::from(plan.arrivals.is_some());
@@ -257,7 +289,7 @@ pub(crate) fn run_phase<S: Scheme, T: Clock>(
     let array_before = *world.flash.nand().counts();
     let meter = Meter::new(series, begun_ns, T::TICKS);
     let mut engine = Engine::new(world, plan, meter);
-    let stop = engine.run(&mut |requests, bytes, ns| tell(goal.fraction(requests, bytes, ns))).err();
+    let stop = engine.run(&goal, tell).err();
     let reading = engine.reading();
     let series = engine.meter.series.finish(engine.meter.now_ns, reading);
     let mut meter = engine.into_meter();
@@ -406,7 +438,7 @@ impl<'a> Runner<'a> {
 
         let planned = self.plan::<T>(spec, number as u64)?;
         let series = if warm_up { Series::Off } else { self.experiment.series };
-        let mut tell = |done: f64| progress.fraction(index, done);
+        let mut tell = Told { progress, run: index };
         let (measured, stop) = run_phase(world, spec, planned, series, &mut tell);
         self.take_in(&measured, spec, stop.is_none());
         if !warm_up || stop.is_some() {

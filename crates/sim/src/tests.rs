@@ -228,7 +228,7 @@ fn a_damaged_reference_is_noticed() {
         let phase = |world: &mut _, spec: &PhaseSpec| {
             let software = crate::engine::HostSoftware::new(0, 1);
             let planned = crate::plan::plan(spec, 1200 * 4096, 1, false, software).expect("a plan");
-            crate::run::run_phase(world, spec, planned, crate::Series::Off, &mut |_| {}).1
+            crate::run::run_phase(world, spec, planned, crate::Series::Off, &mut |_: f64| {}).1
         };
         assert!(phase(&mut world, &PhaseSpec::fill()).is_none());
         assert!(phase(&mut world, &experiment.phases[1]).is_none());

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use workload::profile::Profile;
 use workload::synth::Synth;
 use workload::trace::{
-    detect, info, write_fio_iolog, write_spc, AddressMap, Compression, Format, Ratio, Trace, TraceOptions,
+    detect, info, write_fio_iolog, write_parquet, write_spc, AddressMap, Compression, Format, Ratio, Trace,
+    TraceOptions,
 };
 use workload::{Kind, Request};
 
@@ -186,16 +187,47 @@ fn formats_are_told_by_content_and_compression_by_magic() {
 }
 
 #[test]
+fn parquet_keeps_every_request() {
+    // More than one group of rows, each with its own columns.
+    let requests: Vec<Request> = (0..70_000u64)
+        .map(|n| match n % 5 {
+            4 => Request::flush(n * 1001),
+            kind => Request {
+                arrival_ns: n * 1001,
+                kind: Kind::ALL[kind as usize % 3],
+                offset: n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (1 << 40) / 512 * 512,
+                bytes: 512 * (1 + n % 9),
+            },
+        })
+        .collect();
+    let mut bytes = Vec::new();
+    assert_eq!(write_parquet(&mut bytes, requests.iter().copied()).expect("in memory"), 70_000);
+    let file = File::new("rows.parquet", &bytes);
+    assert_eq!(detect(&file.0), Ok((Format::Ftl, Compression::Parquet)));
+    let trace = Trace::open(&file.0, &TraceOptions::default()).expect("it opens");
+    let read: Vec<Request> = trace.map(|request| request.expect("a good row")).collect();
+    assert!(read == requests, "{:?} and so on", &read[..5]);
+    let torn = File::new("torn.parquet", &bytes[..bytes.len() - 8]);
+    let sentence = Trace::open(&torn.0, &TraceOptions::default()).err().expect("a torn file").to_string();
+    assert!(sentence.contains("the trace cannot be read"), "{sentence}");
+    let rows =
+        plain("own", "time_ns,kind,offset,bytes\n0,write,4096,512\n2000,flush,0,0\n3000,trim,0,4096\n");
+    assert_eq!(rows, [(0, W, 4096, 512), (2, F, 0, 0), (3, T, 0, 4096)]);
+}
+
+#[test]
 fn each_mistake_gets_one_sentence() {
     let default = TraceOptions::default();
     assert_eq!(
         error("unknown", "what is this\n", &default),
-        "T: the trace's format is not recognised; known formats are spc, msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus"
+        "T: the trace's format is not recognised; known formats are spc, msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus, ftl"
     );
     let missing = Trace::open("/nowhere/at/all", &default).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(
         missing.starts_with("/nowhere/at/all: the trace cannot be read (")
-            && missing.ends_with("name a readable file, plain or compressed with gzip, xz, zstd or bzip2"),
+            && missing.ends_with(
+                "name a readable file, plain, compressed with gzip, xz, zstd or bzip2, or Parquet"
+            ),
         "{missing}"
     );
     let strict = with(|o| o.strict = true);
@@ -401,7 +433,7 @@ proptest! {
     }
 
     #[test]
-    fn no_line_makes_a_row_reader_panic(format in 0usize..11, lines in prop::collection::vec("[0-9a-zRWD,. \\t+:-]{0,60}", 0..8)) {
+    fn no_line_makes_a_row_reader_panic(format in 0usize..12, lines in prop::collection::vec("[0-9a-zRWD,. \\t+:-]{0,60}", 0..8)) {
         let text = lines.join("\n");
         let file = File::new(&format!("lines-{format}"), text.as_bytes());
         let options = with(|o| o.format = Some(Format::ALL[format]));

@@ -13,6 +13,7 @@ use super::repeat::Again;
 use super::setup::{saturation, Setup};
 use super::stop::{note, Stop};
 use super::values::{threads, SchemeSpec};
+use super::watched::Watched;
 use crate::table::facts::labels;
 
 const COMPARE_EXAMPLES: &str = "\
@@ -89,7 +90,8 @@ fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail)
     let began = Instant::now();
     let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();
     let bars = Bars::new(&names, options.running.quiet);
-    let results = sim::compare(&experiments, threads(options.running.threads), &bars);
+    let watched = Watched::new(&bars, &names, options.running.metrics)?;
+    let results = sim::compare(&experiments, threads(options.running.threads), &watched);
     bars.finish();
     conclude(results, &setup, options, detail, began)
 }

@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use live::nbd::{serve as serve_nbd, Served, Stop as ServerStop};
-use live::{Address, Listeners, LiveError, Opened, Settings, Snapshot};
+use live::nbd::{serve as serve_nbd, Served};
+use live::{Address, Listeners, LiveError, Opened, Settings, Snapshot, Stop as ServerStop};
 use nand::{Device, PageKind};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sim::CacheSize;
 
 use super::options::Victims;
+use super::record::Recording;
 use super::stop::{note, say, Stop};
 use super::values::{positive_32, SchemeSpec};
 use crate::table::format::{bytes, digits, percent, time, whole};
@@ -122,6 +123,9 @@ pub(crate) struct ServeArgs {
     /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<SocketAddr>,
+    /// Write what the device sees as a trace: FILE.iolog (fio's) or FILE.parquet; of one image only
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Say nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -218,42 +222,66 @@ pub(crate) fn serve(args: ServeArgs) -> Result<(), Stop> {
     };
     let stop = ServerStop::new()?;
     watch_signals(&stop)?;
+    if args.record.is_some() && args.images.len() > 1 {
+        return Err(Stop::user("--record writes what one device sees; serve one image with it"));
+    }
     let mut served = Vec::new();
     for image in &args.images {
-        let (export, opened) = live::open(image, args.pace)?;
-        if !args.quiet {
-            say(&recovered(image, &opened))?;
-        }
-        let name = name_of(image);
-        if served.iter().any(|other: &Served| other.name == name) {
+        let one = switch_on(image, args.pace, args.quiet)?;
+        if served.iter().any(|other: &Served| other.name == one.name) {
             return Err(Stop::user(format!(
-                "two images would be served as `{name}`; rename one of the files"
+                "two images would be served as `{}`; rename one of the files",
+                one.name
             )));
         }
-        let (device, settings) = live::describe(image)?;
-        let description = format!("{} with {}", device.name, settings.scheme);
-        served.push(Served { name, description, export });
+        served.push(one);
     }
+    let recording = args.record.as_deref().map(|file| Recording::start(file, served[0].export.as_ref()));
+    let recording = recording.transpose()?;
     let metrics = args.metrics.map(|address| live::publish(address, served.clone())).transpose()?;
     if !args.quiet {
         say(&greeting(&listeners, &served, metrics))?;
     }
     let ended = serve_nbd(&listeners, served.clone(), &stop)?;
-    if let Some(panic) = ended.panic {
+    switch_off(&served, ended.panic, recording, args.quiet)
+}
+
+/// Opens an image and says what was found.
+pub(super) fn switch_on(image: &Path, paced: bool, quiet: bool) -> Result<Served, Stop> {
+    let (export, opened) = live::open(image, paced)?;
+    if !quiet {
+        say(&recovered(image, &opened))?;
+    }
+    let (device, settings) = live::describe(image)?;
+    let description = format!("{} with {}", device.name, settings.scheme);
+    Ok(Served { name: name_of(image), description, export })
+}
+
+/// Switches devices off in good order and says what they did.
+pub(super) fn switch_off(
+    served: &[Served],
+    panic: Option<String>,
+    recording: Option<Recording>,
+    quiet: bool,
+) -> Result<(), Stop> {
+    if let Some(panic) = panic {
         return Err(Stop::Finding(format!(
             "the scheme or the array panicked: {panic}; what was acknowledged is in the image, the next start recovers it"
         )));
     }
-    for Served { name, export, .. } in &served {
+    for Served { name, export, .. } in served {
         let snapshot = export.snapshot();
         export.power_off().map_err(|error| {
             Stop::user(format!("{name}: not switched off in good order ({error}); the next start recovers"))
         })?;
-        if let Some(snapshot) = snapshot.filter(|_| !args.quiet) {
+        if let Some(snapshot) = snapshot.filter(|_| !quiet) {
             say(&farewell(name, &snapshot))?;
         }
     }
-    Ok(())
+    match recording.map(Recording::finish).transpose()? {
+        Some(said) if !quiet => say(&said),
+        _ => Ok(()),
+    }
 }
 
 fn addresses(args: &ServeArgs) -> Vec<Address> {
@@ -273,7 +301,7 @@ fn addresses(args: &ServeArgs) -> Vec<Address> {
 }
 
 /// The first signal stops the server in good order, the second one at once.
-fn watch_signals(stop: &ServerStop) -> Result<(), Stop> {
+pub(super) fn watch_signals(stop: &ServerStop) -> Result<(), Stop> {
     let signals = Signals::new([SIGINT, SIGTERM]);
     let mut signals = signals.map_err(|error| Stop::user(format!("signals cannot be caught ({error})")))?;
     let stop = stop.clone();

@@ -10,9 +10,12 @@
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
 //! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
+//! | `mount.rs`, `vhost.rs` | `ftl mount`, `ftl vhost` |
+//! | `record.rs` | what a live device sees, as a trace |
 //! | `top.rs` | `ftl top` |
 //! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
 //! | `setup.rs`, `input.rs` | from options to a device and a workload |
+//! | `watched.rs` | simulations for `ftl top` |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
 //!
 //! Exit codes: 0; 1 when a result is worthless, because an invariant did not hold or a scheme panicked; 2 when the
@@ -24,10 +27,12 @@ mod compare;
 mod input;
 mod lists;
 mod live;
+mod mount;
 pub(crate) mod options;
 mod output;
 mod paper;
 mod progress;
+mod record;
 mod repeat;
 pub(crate) mod setup;
 mod size;
@@ -35,6 +40,8 @@ pub(crate) mod stop;
 mod top;
 mod trace;
 pub(crate) mod values;
+mod vhost;
+mod watched;
 
 use std::ffi::OsString;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -94,10 +101,14 @@ enum Command {
     Info(live::InfoArgs),
     /// Make an image of another scheme or device with the same content
     Convert(live::ConvertArgs),
-    /// Watch a device that is served
-    Top(top::TopArgs),
     /// Serve images as block devices (NBD)
     Serve(live::ServeArgs),
+    /// Make an image a file, or a loop device, for any program (FUSE)
+    Mount(mount::MountArgs),
+    /// Make an image a disk of a virtual machine (vhost-user-blk)
+    Vhost(vhost::VhostArgs),
+    /// Watch a device that is served, mounted or simulated
+    Top(top::TopArgs),
 }
 
 /// The whole program.
@@ -141,6 +152,8 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Convert(args) => live::convert(args),
         Command::Top(args) => top::top(args),
         Command::Serve(args) => live::serve(args),
+        Command::Mount(args) => mount::mount(args),
+        Command::Vhost(args) => vhost::vhost(args),
     }
 }
 

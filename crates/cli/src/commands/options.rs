@@ -156,6 +156,9 @@ pub(crate) struct RunningOptions {
     /// Schemes simulated at a time [default: the processors of this machine]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) threads: Option<u32>,
+    /// Show the runs under way to `ftl top` and Prometheus here, such as 127.0.0.1:9100
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) metrics: Option<std::net::SocketAddr>,
     /// No progress and no notes on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,

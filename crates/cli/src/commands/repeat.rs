@@ -9,7 +9,7 @@ use super::values::SchemeSpec;
 
 /// What has no bearing on what a run does.
 const LEFT_OUT: &[&str] =
-    &["schemes", "scheme", "threads", "json", "csv", "output_format", "report", "quiet"];
+    &["schemes", "scheme", "threads", "json", "csv", "output_format", "report", "metrics", "quiet"];
 
 /// The options of the call under way, as words.
 pub(crate) struct Again {

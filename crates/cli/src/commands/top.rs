@@ -41,10 +41,11 @@ Examples:
   ftl serve disk.ftl --metrics 127.0.0.1:9100 &
   ftl top 127.0.0.1:9100
   ftl top 127.0.0.1:9100 --once     once, as text
+  ftl compare jobs.fio --metrics 127.0.0.1:9100 &     a simulation, a scheme an export, in virtual time
 
 Tab changes the export, q ends it.")]
 pub(crate) struct TopArgs {
-    /// Where `ftl serve --metrics` answers
+    /// Where `--metrics` of serve, mount, vhost, run or compare answers
     #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9100")]
     address: SocketAddr,
     /// Seconds between two looks

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use workload::profile::KindProfile;
 use workload::synth::Synth;
-use workload::trace::{info, write_fio_iolog, write_spc, TraceInfo, TraceOptions};
+use workload::trace::{info, write_fio_iolog, write_parquet, write_spc, TraceInfo, TraceOptions};
 
 use super::options::TraceArgs;
 use super::stop::{note, say, Stop};
@@ -22,7 +22,7 @@ Examples:
   ftl trace info prxy_0.csv --rows 0..20000 --strict
 
 Understood, by content: SPC, MSR Cambridge, Systor '17, CloudPhysics, FlashSim, MQSim, blkparse text, fio iolog v2 and
-v3, Pixel 6a and Nexus 5 phone traces; plain or as gz, xz, zst, bz2.";
+v3, Pixel 6a and Nexus 5 phone traces, plain or as gz, xz, zst, bz2; Parquet with time_ns, kind, offset, bytes.";
 
 const MAKE_EXAMPLES: &str = "\
 Examples:
@@ -83,7 +83,7 @@ pub(crate) struct MakeArgs {
     /// File to write; `-` for standard output
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// Format [default: fio for a name that ends in .iolog or .log, else spc]
+    /// Format [default: fio for a name that ends in .iolog or .log, parquet for .parquet, else spc]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<MadeFormat>,
 }
@@ -93,6 +93,7 @@ pub(crate) struct MakeArgs {
 pub(crate) enum MadeFormat {
     Spc,
     Fio,
+    Parquet,
 }
 
 /// `ftl trace`.
@@ -248,19 +249,21 @@ fn make(args: &MakeArgs) -> Result<(), Stop> {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let format = args.format.unwrap_or(match ending {
         Some("iolog" | "log") => MadeFormat::Fio,
+        Some("parquet") => MadeFormat::Parquet,
         _ => MadeFormat::Spc,
     });
-    let write = |out: &mut dyn Write| {
+    let write = |out: &mut (dyn Write + Send)| {
         let mut out = BufWriter::new(out);
         let rows = match format {
             MadeFormat::Spc => write_spc(&mut out, requests)?,
             MadeFormat::Fio => write_fio_iolog(&mut out, "/dev/ftl", requests)?,
+            MadeFormat::Parquet => write_parquet(&mut out, requests)?,
         };
         out.flush()?;
         Ok(rows)
     };
     if path.as_os_str() == "-" {
-        return match write(&mut io::stdout().lock()) {
+        return match write(&mut io::stdout()) {
             Ok(_) => Ok(()),
             Err(error) => Err(unwritable(path, &error)),
         };

@@ -10,7 +10,7 @@ use nand::Medium;
 
 use super::transmit::{put_outcome, Link, Pending};
 use crate::engine::Engine;
-use crate::pace::Held;
+use crate::pace::{Held, To};
 
 /// Replies that wait at most; a client that has more in flight waits to be read.
 const MOST_WAITING: usize = 1024;
@@ -54,7 +54,7 @@ fn run<S: Scheme, M: Medium>(engine: &Engine<S, M>, link: &Arc<Link>, waiting: &
             if let Some((ticket, pacer)) = ticket.zip(engine.pacer.as_ref()) {
                 let mut bytes = Vec::new();
                 put_outcome(&mut bytes, pending, outcome);
-                pacer.hold(ticket, Held { link: link.clone(), bytes, kind, since });
+                pacer.hold(ticket, Held { to: To::Link(link.clone(), bytes), kind, since });
             } else {
                 put_outcome(&mut out, pending, outcome);
             }

@@ -16,6 +16,6 @@ mod wire;
 
 pub(crate) use durable::nanos;
 pub use handshake::{negotiate, Agreed, Offer};
-pub use server::{serve, Ended, Served, Stop};
+pub use server::{serve, Ended, Served};
 pub(crate) use transmit::transmit;
 pub use transmit::Link;

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,6 +12,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use super::handshake::{negotiate, Offer};
 use super::transmit::Link;
 use crate::export::{Export, LiveError};
+use crate::keeper::{panic_text, Keeper, Stop};
 use crate::listen::{Listeners, Stream};
 
 /// Longest handshake.
@@ -22,8 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_CLIENTS: usize = 256;
 /// How long clients have to take their replies when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often the devices get a moment of their own.
-const TENDING: Duration = Duration::from_millis(50);
 
 /// An export with its name.
 #[derive(Clone)]
@@ -45,25 +42,6 @@ pub struct Ended {
     pub panic: Option<String>,
 }
 
-/// Asks a server to stop; any clone does, from any thread.
-#[derive(Clone, Debug)]
-pub struct Stop(Arc<(OwnedFd, OwnedFd)>);
-
-impl Stop {
-    /// A stop that nobody has asked for yet.
-    pub fn new() -> Result<Stop, LiveError> {
-        let pipe = rustix::pipe::pipe();
-        let (read, write) = pipe.map_err(|error| LiveError(format!("a pipe cannot be made ({error})")))?;
-        Ok(Stop(Arc::new((read, write))))
-    }
-
-    /// Asks.
-    pub fn ask(&self) {
-        // A full pipe has been asked before.
-        let _ = rustix::io::write(&self.0 .1, &[1]);
-    }
-}
-
 #[derive(Default)]
 struct Clients {
     links: BTreeMap<u64, Arc<Link>>,
@@ -77,7 +55,6 @@ struct Shared {
     offers: Vec<Offer>,
     clients: Mutex<Clients>,
     fewer: Condvar,
-    stopping: AtomicBool,
     stop: Stop,
 }
 
@@ -105,9 +82,7 @@ impl Shared {
         let mut clients = self.clients();
         clients.links.remove(&number);
         if let Err(panic) = served {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            clients.panic.get_or_insert_with(|| text.to_owned());
+            clients.panic.get_or_insert_with(|| panic_text(panic.as_ref()));
             self.stop.ask();
         }
         self.fewer.notify_all();
@@ -141,19 +116,9 @@ pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<
         offers,
         clients: Mutex::new(Clients::default()),
         fewer: Condvar::new(),
-        stopping: AtomicBool::new(false),
         stop: stop.clone(),
     });
-    let tending = {
-        let shared = shared.clone();
-        std::thread::Builder::new().name("tend".into()).spawn(move || tend(&shared))
-    };
-    let mut pacing = Vec::new();
-    for index in 0..shared.served.len() {
-        let shared = shared.clone();
-        let pace = move || shared.served[index].export.pace(&shared.stopping);
-        pacing.push(std::thread::Builder::new().name("pace".into()).spawn(pace));
-    }
+    let keeper = Keeper::start(shared.served.iter().map(|served| served.export.clone()).collect(), stop)?;
     let accepted = accept(listeners, &shared, stop);
     for link in shared.clients().links.values() {
         link.stream().shutdown(Shutdown::Read);
@@ -163,33 +128,18 @@ pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<
         link.stream().shutdown(Shutdown::Both);
     }
     shared.wait(Instant::now() + GRACE);
-    shared.stopping.store(true, Ordering::Relaxed);
-    let tended = tending.map_err(|error| LiveError(format!("a thread cannot be started ({error})")))?.join();
-    for thread in pacing.into_iter().flatten() {
-        // A panic in the device itself is met by whoever uses it, too.
-        let _ = thread.join();
-    }
+    let tended = keeper.stop();
     accepted.map_err(|error| LiveError(format!("waiting for clients failed ({error})")))?;
     let clients = shared.clients();
-    let panic = clients.panic.clone().or_else(|| tended.is_err().then(|| "while idle".to_owned()));
+    let panic = clients.panic.clone().or(tended);
     Ok(Ended { clients: clients.served, panic })
-}
-
-fn tend(shared: &Shared) {
-    let mut seen = vec![0; shared.served.len()];
-    while !shared.stopping.load(Ordering::Relaxed) {
-        std::thread::sleep(TENDING);
-        for (served, seen) in shared.served.iter().zip(&mut seen) {
-            served.export.tend(seen);
-        }
-    }
 }
 
 fn accept(listeners: &Listeners, shared: &Arc<Shared>, stop: &Stop) -> io::Result<()> {
     loop {
         let mut waiting: Vec<PollFd<'_>> =
             listeners.all.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
-        waiting.push(PollFd::new(&stop.0 .0, PollFlags::IN));
+        waiting.push(PollFd::new(stop, PollFlags::IN));
         match poll(&mut waiting, None) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,

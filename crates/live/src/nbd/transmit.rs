@@ -14,9 +14,10 @@ use rustix::io::Errno;
 use super::durable::{nanos, Durables};
 use super::handshake::Agreed;
 use super::wire::{self, chunk, command, errno, get16, get32, get64, REQUEST_BYTES};
-use crate::engine::{Answer, Engine, IoError, Op, Reads, Request};
+use crate::engine::{Answer, Engine, IoError, Op, Request};
 use crate::listen::Stream;
-use crate::pace::Held;
+use crate::pace::{Held, To};
+use crate::reads::Reads;
 
 /// Bytes read from a client at once.
 const INPUT_BYTES: usize = 256 << 10;
@@ -330,8 +331,8 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
                     {
                         let bytes = self.out.split_off(begin);
                         held += 1;
-                        pacer
-                            .hold(ticket, Held { link: self.link.clone(), bytes, kind: pending.kind, since });
+                        let to = To::Link(self.link.clone(), bytes);
+                        pacer.hold(ticket, Held { to, kind: pending.kind, since });
                     }
                 }
             }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use live::nbd::{serve, Ended, Served, Stop};
-use live::{Address, Listeners, Settings};
+use live::nbd::{serve, Ended, Served};
+use live::{Address, Listeners, Settings, Stop};
 use nand::{Device, Geometry};
 
 pub const EXPORTED: u64 = 1500 * 4096;

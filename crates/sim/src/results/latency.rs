@@ -57,6 +57,12 @@ impl Latency {
         self.sum_ns
     }
 
+    /// The values recorded, to three digits, and how often each was, count.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let steps = self.histogram.iter_recorded();
+        steps.map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+    }
+
     /// Adds everything `other` recorded.
     pub fn merge(&mut self, other: &Latency) {
         self.histogram.add(&other.histogram).expect("all recorders have the same bounds");

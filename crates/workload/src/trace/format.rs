@@ -31,11 +31,13 @@ pub enum Format {
     Pixel,
     /// Nexus 5: `lba(512 B) sectors bytes flags(bit 0 = write) created(s) queued issued done`.
     Nexus,
+    /// Our own: `time_ns,kind(read|write|trim|flush),offset,bytes`, with a header; or a Parquet file of these columns.
+    Ftl,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 11] = [
+    pub const ALL: [Format; 12] = [
         Format::Spc,
         Format::Msr,
         Format::Systor,
@@ -47,6 +49,7 @@ impl Format {
         Format::IologV3,
         Format::Pixel,
         Format::Nexus,
+        Format::Ftl,
     ];
 
     /// The word for it, as `--format` takes it.
@@ -63,6 +66,7 @@ impl Format {
             Format::IologV3 => "iolog-v3",
             Format::Pixel => "pixel",
             Format::Nexus => "nexus",
+            Format::Ftl => "ftl",
         }
     }
 
@@ -85,12 +89,13 @@ impl Format {
             Format::IologV3 => "us file action [offset length]",
             Format::Pixel => "proces,device,rw_flag,sector(512 B),size(sectors),timestamp(s)",
             Format::Nexus => "lba(512 B) sectors bytes flags created(s) queued issued done",
+            Format::Ftl => "time_ns,kind,offset,bytes",
         }
     }
 
     /// Can one file hold requests to several devices?
     pub(super) fn has_devices(self) -> bool {
-        !matches!(self, Format::CloudPhysics | Format::Nexus)
+        !matches!(self, Format::CloudPhysics | Format::Nexus | Format::Ftl)
     }
 
     fn header(self) -> &'static [u8] {
@@ -98,6 +103,7 @@ impl Format {
             Format::Systor => b"Timestamp,",
             Format::CloudPhysics => b"version,",
             Format::Pixel => b"proces,",
+            Format::Ftl => b"time_ns,",
             _ => b"\0",
         }
     }
@@ -113,7 +119,7 @@ impl Format {
         if first == b"fio version 3 iolog" {
             return Some(Format::IologV3);
         }
-        for format in [Format::Systor, Format::CloudPhysics, Format::Pixel] {
+        for format in [Format::Systor, Format::CloudPhysics, Format::Pixel, Format::Ftl] {
             if first.starts_with(format.header()) {
                 return Some(format);
             }
@@ -242,6 +248,7 @@ impl RowReader {
             Format::IologV2 | Format::IologV3 => self.iolog(line),
             Format::Pixel => pixel(line),
             Format::Nexus => nexus(line),
+            Format::Ftl => ftl(line),
         }?;
         match row {
             Some(row) if row.kind != Kind::Flush && row.bytes == 0 => {
@@ -474,4 +481,18 @@ fn nexus(line: &[u8]) -> Parsed<'_> {
     let adjusted = bytes > 4096 && bytes % 4096 == 512;
     let bytes = if adjusted { bytes - 512 } else { bytes };
     Ok(Some(Row { adjusted, ..plain(time_ns, b"", kind, offset, bytes) }))
+}
+
+fn ftl(line: &[u8]) -> Parsed<'_> {
+    let mut f = Fields::new(line, Separator::Comma);
+    let time_ns = f.whole("time")?;
+    let kind = f.one_of("kind", "read, write, trim or flush", |word| {
+        Kind::ALL.into_iter().find(|kind| kind.name().as_bytes() == word)
+    })?;
+    let (offset, bytes) = (f.whole("offset")?, f.whole("bytes")?);
+    Ok(Some(if kind == Kind::Flush {
+        plain(time_ns, b"", kind, 0, 0)
+    } else {
+        plain(time_ns, b"", kind, offset, bytes)
+    }))
 }

@@ -20,6 +20,8 @@ pub enum Compression {
     Zstd,
     /// bzip2.
     Bzip2,
+    /// The columns of a Parquet file, read as rows of text.
+    Parquet,
 }
 
 impl Compression {
@@ -31,6 +33,7 @@ impl Compression {
             Compression::Xz => "xz",
             Compression::Zstd => "zstd",
             Compression::Bzip2 => "bzip2",
+            Compression::Parquet => "parquet",
         }
     }
 
@@ -41,6 +44,7 @@ impl Compression {
             [0xfd, b'7', b'z', b'X', b'Z', 0x00, ..] => Compression::Xz,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
+            [b'P', b'A', b'R', b'1', ..] => Compression::Parquet,
             _ => Compression::Plain,
         }
     }
@@ -71,6 +75,7 @@ impl Lines {
             }
         }
         let compression = Compression::of(&start[..have]);
+        let reopened = file.try_clone()?;
         let whole = io::Cursor::new(start[..have].to_vec()).chain(file);
         let buffered = io::BufReader::with_capacity(1 << 17, whole);
         let source: Box<dyn Read + Send> = match compression {
@@ -79,6 +84,7 @@ impl Lines {
             Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(buffered)),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?),
             Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
+            Compression::Parquet => Box::new(super::parquet::Rows::open(reopened)?),
         };
         let buffer = vec![0; BUFFER_BYTES];
         let mut lines = Lines { source, compression, buffer, start: 0, end: 0, ended: false, line: 0 };
@@ -151,6 +157,7 @@ mod tests {
         assert_eq!(Compression::of(b"\xfd7zXZ\0"), Compression::Xz);
         assert_eq!(Compression::of(&[0x28, 0xb5, 0x2f, 0xfd]), Compression::Zstd);
         assert_eq!(Compression::of(b"BZh9"), Compression::Bzip2);
+        assert_eq!(Compression::of(b"PAR1\x15\x04"), Compression::Parquet);
         assert_eq!(Compression::of(b"0,1,2"), Compression::Plain);
         assert_eq!(Compression::of(b""), Compression::Plain);
     }

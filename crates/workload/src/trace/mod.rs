@@ -16,6 +16,7 @@ mod format;
 mod info;
 mod lines;
 mod options;
+mod parquet;
 mod write;
 
 use std::io;
@@ -25,6 +26,7 @@ pub use format::Format;
 pub use info::{info, Sketch, TraceInfo};
 pub use lines::Compression;
 pub use options::{AddressMap, Ratio, TraceOptions};
+pub use parquet::write_parquet;
 pub use write::{write_fio_iolog, write_spc};
 
 use crate::{InputError, Kind, Request};
@@ -154,7 +156,7 @@ impl Clock {
 
 fn open_lines(path: &Path) -> Result<Lines, InputError> {
     Lines::open(path).map_err(|e| {
-        InputError::in_file(&path.display().to_string(), format!("the trace cannot be read ({e}); name a readable file, plain or compressed with gzip, xz, zstd or bzip2"))
+        InputError::in_file(&path.display().to_string(), format!("the trace cannot be read ({e}); name a readable file, plain, compressed with gzip, xz, zstd or bzip2, or Parquet"))
     })
 }
 

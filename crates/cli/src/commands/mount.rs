@@ -1,0 +1,87 @@
+//! `ftl mount`: a live device as a file, for any program.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use live::{fuse, Loop, Stop as ServerStop};
+
+use super::live::{switch_off, switch_on, watch_signals};
+use super::record::Recording;
+use super::stop::{note, say, Stop};
+use crate::table::format::bytes;
+
+/// Arguments of `ftl mount`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  mkdir dir; ftl mount disk.ftl dir               the device is the file dir/disk
+  fio --name=x --filename=dir/disk --rw=randwrite --bs=4k --iodepth=16 --ioengine=libaio --direct=1 --size=64m
+  ftl mount disk.ftl dir --loop                   says which loop device it is, /dev/loop0 say
+  mkfs.ext4 /dev/loop0 && mount /dev/loop0 /mnt
+
+It ends when DIR is unmounted, or with Ctrl-C or SIGTERM: as soon as nobody uses the device any more, it is switched off in good
+order. A second signal ends it at once, as a power cut would. Reads and writes may have any size and place; fsync makes durable,
+fallocate with PUNCH_HOLE forgets. A loop device needs root.")]
+pub(crate) struct MountArgs {
+    /// An image made by `ftl create`
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Folder to mount on
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Attach a loop device, too: sectors of 4 KiB, direct I/O
+    #[arg(long = "loop")]
+    attach: bool,
+    /// Hold each answer until the device model gives it, so that programs see the latency of the flash
+    #[arg(long)]
+    pace: bool,
+    /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Write what the device sees as a trace: FILE.iolog (fio's) or FILE.parquet
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// `ftl mount`.
+pub(crate) fn mount(args: MountArgs) -> Result<(), Stop> {
+    fuse::possible(&args.dir)?;
+    if args.attach {
+        Loop::possible()?;
+    }
+    let stop = ServerStop::new()?;
+    watch_signals(&stop)?;
+    let served = switch_on(&args.image, args.pace, args.quiet)?;
+    let recording = args.record.as_deref().map(|file| Recording::start(file, served.export.as_ref()));
+    let recording = recording.transpose()?;
+    let metrics = args.metrics.map(|address| live::publish(address, vec![served.clone()])).transpose()?;
+    let mounted = fuse::mount(served.export.clone(), &served.name, &args.dir, &stop)?;
+    let attached = if args.attach { Some(Loop::attach(mounted.file())) } else { None };
+    // Without its loop device it is unmounted again.
+    let (attached, refused) = match attached.transpose() {
+        Ok(attached) => (attached, None),
+        Err(error) => {
+            stop.ask();
+            (None, Some(error))
+        }
+    };
+    if !args.quiet && refused.is_none() {
+        let mut out =
+            format!("  device    {}, {}\n", bytes(served.export.exported_bytes()), served.description);
+        if let Some(at) = metrics {
+            out += &format!("  metrics   http://{at}/metrics\n");
+        }
+        if let Some(attached) = &attached {
+            out += &format!("  loop      {}\n", attached.device().display());
+        }
+        say(&format!("{out}  mounted   {}\n", mounted.file().display()))?;
+    }
+    let used = format!("{} is in use; it is switched off when it no longer is", args.dir.display());
+    let panic = mounted.run(&stop, attached.as_ref(), &mut || note(&used))?;
+    switch_off(&[served], panic, recording, args.quiet)?;
+    refused.map_or(Ok(()), |error| Err(error.into()))
+}

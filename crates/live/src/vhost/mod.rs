@@ -1,0 +1,115 @@
+//! A virtio block device for user-mode-linux, QEMU and cloud-hypervisor: vhost-user, over a unix socket.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `disk.rs` | the device: features, configuration, requests |
+//! | `relay.rs` | messages on their way to the `vhost` crate |
+//!
+//! Requests and answers lie in the guest's memory; the socket carries set-up only. One client at a time; the next one may
+//! come when it has left.
+
+mod disk;
+mod relay;
+
+use std::net::Shutdown;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::event::{poll, PollFd, PollFlags};
+use vhost::vhost_user::Listener;
+use vhost_user_backend::VhostUserDaemon;
+use vm_memory::{GuestMemoryAtomic, GuestMemoryMmap};
+
+use crate::export::{Export, LiveError};
+use crate::keeper::{Keeper, Stop};
+use crate::listen::{Address, Listeners, Stream};
+use crate::nbd::Ended;
+use disk::Disk;
+
+/// A socket that clients connect to.
+#[derive(Debug)]
+pub struct Socket(Listeners);
+
+impl Socket {
+    /// Opens it; it is removed when this is dropped.
+    pub fn bind(path: &Path) -> Result<Socket, LiveError> {
+        Listeners::bind(&[Address::Unix(path.to_owned())]).map(Socket)
+    }
+}
+
+/// Serves clients, one after the other, until `stop` is asked for. The device stays switched on.
+pub fn serve(socket: &Socket, export: Arc<dyn Export>, name: &str, stop: &Stop) -> Result<Ended, LiveError> {
+    let panic = Arc::new(Mutex::new(None));
+    let keeper = Keeper::start(vec![export.clone()], stop)?;
+    let mut clients = 0;
+    let served = loop {
+        match next(socket, stop) {
+            Ok(None) => break Ok(()),
+            Ok(Some(stream)) => {
+                clients += 1;
+                let disk = Arc::new(Disk::new(export.clone(), name, stop, panic.clone()));
+                if let Err(error) = client(stream, disk, stop) {
+                    break Err(error);
+                }
+            }
+            Err(error) => break Err(LiveError(format!("waiting for clients failed ({error})"))),
+        }
+    };
+    let kept = keeper.stop();
+    served?;
+    let panic = panic.lock().unwrap_or_else(PoisonError::into_inner).take().or(kept);
+    Ok(Ended { clients, panic })
+}
+
+/// The next client, or `None` when asked to stop.
+fn next(socket: &Socket, stop: &Stop) -> std::io::Result<Option<UnixStream>> {
+    loop {
+        let listener = &socket.0.all[0];
+        let mut waiting = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        match poll(&mut waiting, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !waiting[1].revents().is_empty() {
+            return Ok(None);
+        }
+        if let Some(Stream::Unix(stream)) = listener.accept() {
+            return Ok(Some(stream));
+        }
+    }
+}
+
+/// Serves one client until it leaves, speaks nonsense, or `stop` is asked for.
+fn client(stream: UnixStream, disk: Arc<Disk>, stop: &Stop) -> Result<(), LiveError> {
+    /// Tells the private sockets of one process apart.
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let wrong = |error: std::io::Error| LiveError(format!("a client cannot be served ({error})"));
+    let broken = |error: vhost_user_backend::Error| LiveError(format!("a client cannot be served ({error})"));
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("ftl-vhost-{}-{number}", std::process::id());
+    let private = SocketAddr::from_abstract_name(name).map_err(wrong)?;
+    let listener = UnixListener::bind_addr(&private).map_err(wrong)?;
+    let inner = UnixStream::connect_addr(&private).map_err(wrong)?;
+    let memory = GuestMemoryAtomic::new(GuestMemoryMmap::<()>::new());
+    let mut daemon = VhostUserDaemon::new("vhost".to_owned(), disk, memory).map_err(broken)?;
+    daemon.start(&mut Listener::from(listener)).map_err(broken)?;
+    let gone = Stop::new()?;
+    std::thread::scope(|scope| {
+        scope.spawn(|| relay::relay(&stream, &inner));
+        scope.spawn(|| {
+            relay::relay(&inner, &stream);
+            gone.ask();
+        });
+        let mut waiting = [PollFd::new(&gone, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        // Woken too early, it is over for this client; nothing that was acknowledged is lost.
+        let _ = poll(&mut waiting, None);
+        // Ends both relays, and with them the daemon. Either may be closed already.
+        let _ = (stream.shutdown(Shutdown::Both), inner.shutdown(Shutdown::Both));
+    });
+    // A client that speaks nonsense is left: there is nobody to tell.
+    let _ = daemon.wait();
+    Ok(())
+}

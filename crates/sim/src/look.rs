@@ -1,0 +1,50 @@
+//! A run seen from outside while it is under way.
+
+use ftl::{Counters, Memory};
+use nand::timing::DieUse;
+use nand::WearSpread;
+
+use crate::results::Latency;
+
+/// A device at one moment of a phase.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// What happened since the phase began.
+    pub counters: Counters,
+    /// Latencies since then, by [`workload::Kind::ALL`]. Nothing without a clock.
+    pub latency: Vec<Latency>,
+    /// Virtual time, ns.
+    pub now_ns: u64,
+    /// Where the dies' time went, since the clock began.
+    pub dies: Vec<DieUse>,
+    /// Superblocks that can be opened, and all.
+    pub free_superblocks: (u32, u32),
+    /// Pages that hold user data.
+    pub valid_pages: u64,
+    /// Erase counts.
+    pub wear: WearSpread,
+    /// Mapping memory.
+    pub memory: Memory,
+}
+
+/// Hears how far a phase is, every 4,096 events.
+pub(crate) trait Tell {
+    /// So much of it is done, 0..=1.
+    fn far(&mut self, done: f64);
+
+    /// Whether somebody wants to see it now.
+    fn wants(&mut self) -> bool {
+        false
+    }
+
+    /// What there is to see.
+    fn look(&mut self, look: Look) {
+        drop(look);
+    }
+}
+
+impl<F: FnMut(f64)> Tell for F {
+    fn far(&mut self, done: f64) {
+        self(done);
+    }
+}
