@@ -11,6 +11,7 @@ pub mod last;
 pub mod lazyftl;
 pub mod leaftl;
 pub mod learnedftl;
+pub mod lftl;
 pub mod page;
 pub mod sftl;
 pub mod tpftl;
@@ -56,6 +57,7 @@ schemes![
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,
     leaftl::Leaftl,
+    lftl::Lftl,
     block::BlockFtl,
     bast::BastFtl,
     fast::FastFtl,
