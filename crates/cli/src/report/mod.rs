@@ -5,6 +5,7 @@
 //! | words, tables, sections | here |
 //! | plots | `plots.rs`, `series.rs`: plotly figures, drawn by `page.js` when their phase is shown |
 //! | the page of `ftl size` | `size.rs` |
+//! | the page of `ftl trace streams` | `streams.rs` |
 //! | look | `page.css`; light or dark as the reader's system is |
 //! | numbers for machines | the runs as JSON in `<script type="application/json" id="results">` |
 //!
@@ -14,6 +15,7 @@ pub(crate) mod paper;
 mod plots;
 mod series;
 mod size;
+mod streams;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -28,6 +30,7 @@ use crate::table::grid::Grid;
 use crate::table::{flash, phase_grids, run_grids, speed};
 use plots::Figure;
 pub use size::size;
+pub use streams::{streams, Streams};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
