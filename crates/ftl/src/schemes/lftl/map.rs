@@ -351,8 +351,7 @@ impl Map {
                 logged.push(Logged { group, point: ((lpn.0 - first) as u16, local) });
             }
         }
-        // Stable, so that the points of a group stay in the order of their LPAs.
-        logged.sort_by_key(|logged| logged.group);
+        logged.sort_unstable_by_key(|logged| (logged.group, logged.point.0));
         for of_group in logged.chunk_by(|a, b| a.group == b.group) {
             self.points.clear();
             self.points.extend(of_group.iter().map(|logged| logged.point));
