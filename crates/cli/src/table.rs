@@ -360,6 +360,13 @@ fn counters_grid(phase: &Phase) -> Grid {
             put(name, whole(number));
         }
     }
+    let regressions = &phase.regressions;
+    if !regressions.is_none() {
+        put("sets of mappings made into models", whole(regressions.sets));
+        put("  RANSAC iterations a set", maybe(regressions.mean_iterations(), digits));
+        put("  mappings that are outliers", maybe(regressions.outlier_share(), percent));
+        put("  with 16-bit float intercepts", maybe(regressions.literal_outlier_share(), percent));
+    }
     let wear = &phase.wear;
     put(
         "erases a block, min / mean / max",

@@ -134,6 +134,17 @@ pub struct Counters {
     pub early_reuses: u64,
     /// Log blocks opened for sequential writes.
     pub sequential_blocks: u64,
+    /// Sets of log mappings that a linear model was looked for in (LFTL), the iterations of RANSAC that took, and the points
+    /// in them.
+    pub regressions: u64,
+    /// Iterations of RANSAC.
+    pub regression_iterations: u64,
+    /// Points.
+    pub regression_points: u64,
+    /// Of these, outliers: they keep a mapping of their own.
+    pub regression_outliers: u64,
+    /// Points that would be outliers if models were stored as the paper prints it, with a 16-bit float for an intercept.
+    pub regression_literal_outliers: u64,
     /// Uncorrectable reads, failed programs, failed erases.
     pub uncorrectable: u64,
     /// Programs that failed.

@@ -3,13 +3,14 @@
 //!
 //! | paper's term | here |
 //! | --- | --- |
-//! | linear group, local and global PPA (equation 1) | [`LinearGroup`] |
+//! | linear group, local and global PPA (equation 1) | [`BlockLists`] |
 //! | RANSAC (algorithm 1), iterations (equation 2), early termination, refinement | [`ransac`] |
-//! | segmentation (algorithm 2), sub-models, outliers | [`train`] |
+//! | segmentation (algorithm 2), sub-models, outliers | [`Trainer`] |
 //! | linear model of 8 bytes | [`LinearModel`] |
 //!
 //! **Equation 1** reads `PPA_global = PPA_local + LG[PPA_local % K]`, which leads out of the block for any but its first
-//! pages. What it must mean: page `local div K` of block `LG[local mod K]`, a bijection onto the pages of the group.
+//! pages. What it must mean: page `local div K` of block `LG[local mod K]`, a bijection onto the pages of the group
+//! (`linear/groups.rs`).
 //!
 //! **Equation 2**: with the paper's q = 0.99, p = 0.95 and k = 3 it gives the paper's I = 3 only if p is the share of
 //! *inliers*, though the text calls it the outlier rate.
@@ -20,48 +21,25 @@
 //!
 //! **Algorithm 2**, as printed, tests `M` before it exists and drops points. What it must mean: a sub-model covers LPAs
 //! without a gap; every LPA of the group is a member of exactly one sub-model, or an outlier. Here a sub-model also ends
-//! where more than [`Settings::hole`] outliers follow one another, and what one line leaves is tried again
-//! ([`Settings::rounds`]): a group filled by two runs of one stream has two lines.
+//! where more than [`Settings::hole`] outliers follow one another.
+//!
+//! **Further lines.** One line a group is not enough: a file system fills segments of 2 MiB here and there in a subspace, so
+//! that a group holds as many lines as segments. What the line of RANSAC leaves is tried again, at most
+//! [`Settings::rounds`] times, with points whose LPAs and local PPAs both follow on one another (the rule of the exemplary
+//! set) in place of a random sample, which would hardly ever find three points of the same line.
 
-use nand::{Geometry, Pbn, Ppn};
-
+mod groups;
 mod half;
+pub use groups::BlockLists;
 pub use half::Half;
 #[cfg(test)]
 mod tests;
-
-/// Blocks that are written side by side, a page of each in turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinearGroup {
-    /// Any good blocks, each once.
-    pub blocks: Vec<Pbn>,
-}
-
-impl LinearGroup {
-    /// Pages of the group.
-    pub fn pages(&self, geometry: &Geometry) -> u32 {
-        self.blocks.len() as u32 * geometry.pages_per_block
-    }
-
-    /// The page at a local address.
-    pub fn global(&self, geometry: &Geometry, local: u32) -> Ppn {
-        let blocks = self.blocks.len() as u32;
-        geometry.page_in(self.blocks[(local % blocks) as usize], local / blocks)
-    }
-
-    /// The local address of a page, if it is in the group.
-    pub fn local(&self, geometry: &Geometry, ppn: Ppn) -> Option<u32> {
-        let (block, page) = geometry.block_of(ppn);
-        let index = self.blocks.iter().position(|&own| own == block)? as u32;
-        Some(page * self.blocks.len() as u32 + index)
-    }
-}
 
 /// A page of a group: LPA within its subspace, and local PPA.
 pub type Point = (u16, u16);
 
 /// A sub-model, as it is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinearModel {
     /// First LPA that it covers.
     pub start: u16,
@@ -76,6 +54,8 @@ pub struct LinearModel {
 impl LinearModel {
     /// Bytes stored.
     pub const BYTES: usize = 8;
+    /// The group of a model whose LPAs are mapped nowhere.
+    pub const NOWHERE: u16 = u16::MAX;
 
     /// As it is stored.
     pub fn to_bytes(self) -> [u8; LinearModel::BYTES] {
@@ -117,7 +97,7 @@ pub struct Settings {
     pub success: f64,
     /// Error up to which a point counts as an inlier while the line is looked for, pages.
     pub loose: f64,
-    /// Lines looked for in a group. 1 is the paper's.
+    /// Lines looked for among points that are trained together. 1 is the paper's.
     pub rounds: u32,
     /// Outliers in a row that a sub-model may cover.
     pub hole: usize,
@@ -125,11 +105,14 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { sample: 3, inliers: 0.95, success: 0.99, loose: 2.0, rounds: 4, hole: 8 }
+        Settings { sample: 3, inliers: 0.95, success: 0.99, loose: 2.0, rounds: 64, hole: 8 }
     }
 }
 
 impl Settings {
+    /// The largest sample.
+    pub const MOST_SAMPLED: usize = 8;
+
     /// Equation 2: the least I for which `(1 - p^k)^I <= 1 - q`, at least 1.
     pub fn iterations(&self) -> u32 {
         let sound = (0..self.sample).fold(1.0, |product, _| product * self.inliers);
@@ -168,6 +151,11 @@ impl Line {
         (square > 0.0).then(|| Line { slope: both / square, intercept: y - both / square * x })
     }
 
+    /// With slope 1, through a point.
+    pub fn rising_from((lpa, local): Point) -> Line {
+        Line { slope: 1.0, intercept: f64::from(local) - f64::from(lpa) }
+    }
+
     /// How far a point is from the line.
     pub fn error(&self, (lpa, local): Point) -> f64 {
         (self.slope * f64::from(lpa) + self.intercept - f64::from(local)).abs()
@@ -186,14 +174,14 @@ pub fn ransac(
     let agreeing = |line: &Line| points.iter().filter(|&&point| line.error(point) <= settings.loose).count();
     let enough = settings.inliers * points.len() as f64;
     let mut best: Option<(Line, usize)> = None;
-    let mut sample = Vec::with_capacity(settings.sample);
+    let mut sample = [(0, 0); Settings::MOST_SAMPLED];
+    let sample = &mut sample[..settings.sample.min(Settings::MOST_SAMPLED)];
     let mut iterations = 0;
     for _ in 0..settings.iterations() {
-        sample.clear();
-        if iterations == 0 && exemplary.len() >= settings.sample {
-            sample.extend_from_slice(&exemplary[..settings.sample]);
+        if iterations == 0 && exemplary.len() >= sample.len() {
+            sample.copy_from_slice(&exemplary[..sample.len()]);
         } else {
-            sample.extend((0..settings.sample).map(|_| points[random(points.len() as u32) as usize]));
+            sample.fill_with(|| points[random(points.len() as u32) as usize]);
         }
         iterations += 1;
         let Some(line) = Line::through(sample.iter().copied()) else { continue };
@@ -205,95 +193,162 @@ pub fn ransac(
             break;
         }
     }
-    let (line, _) = best?;
+    let (line, most) = best?;
     let consensus = points.iter().copied().filter(|&point| line.error(point) <= settings.loose);
-    let refined = Line::through(consensus).filter(|refined| agreeing(refined) >= agreeing(&line));
+    let refined = Line::through(consensus).filter(|refined| agreeing(refined) >= most);
     Some((refined.unwrap_or(line), iterations))
 }
 
-/// What a group's pages became.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trained {
-    /// Sub-models, ascending, whose ranges are disjoint.
+/// Makes models of points. Keeps its memory, so that training allocates nothing in the long run.
+#[derive(Clone, Debug, Default)]
+pub struct Trainer {
+    /// How.
+    pub settings: Settings,
+    /// Sub-models made last, ascending, whose ranges are disjoint.
     pub models: Vec<Covering>,
     /// Points that no sub-model predicts, ascending: each needs a mapping of its own.
     pub outliers: Vec<Point>,
-    /// Iterations of RANSAC, over all rounds.
+    /// Iterations of RANSAC.
     pub iterations: u32,
+    /// Points looked at, over all passes.
+    pub looked_at: u64,
+    /// Points that the same lines would not have predicted if they were stored as the paper prints it, slope and intercept
+    /// both as 16-bit floats.
+    pub literal_outliers: u64,
+    points: Vec<Point>,
 }
 
-/// Makes models of the pages of `group`, ascending by LPA, each LPA once.
-pub fn train(
-    group: u16,
-    points: &[Point],
-    exemplary: &[Point],
-    settings: &Settings,
-    random: &mut impl FnMut(u32) -> u32,
-) -> Trained {
-    let mut trained = Trained { outliers: points.to_vec(), ..Trained::default() };
-    let mut exemplary = exemplary;
-    for _ in 0..settings.rounds {
-        if trained.outliers.len() < 2 {
-            break;
-        }
-        let Some((line, iterations)) = ransac(&trained.outliers, exemplary, settings, random) else { break };
-        trained.iterations += iterations;
-        exemplary = &[];
-        let before = trained.outliers.len();
-        segment(group, line, settings, &mut trained);
-        if trained.outliers.len() == before {
-            break;
+impl Trainer {
+    /// A trainer with room for `points` points.
+    pub fn new(settings: Settings, points: usize) -> Trainer {
+        let room = || Vec::with_capacity(points);
+        Trainer {
+            settings,
+            models: Vec::with_capacity(points / 2 + 1),
+            outliers: room(),
+            points: room(),
+            ..Trainer::default()
         }
     }
-    trained.models.sort_unstable_by_key(|covering| covering.model.start);
-    trained
-}
 
-/// Makes sub-models of the outliers that lie near a line, as far as no sub-model covers their LPAs yet. A sub-model inherits
-/// the line's slope, or has slope 1 where that predicts more: a stream from which a few pages are missing makes a line that
-/// is a little steeper than any part of it.
-fn segment(group: u16, line: Line, settings: &Settings, trained: &mut Trained) {
-    let points = std::mem::take(&mut trained.outliers);
-    let taken = trained.models.clone();
-    let is_taken = |lpa: u16| taken.iter().any(|own| own.model.start <= lpa && lpa <= own.last);
-    let slopes = [Half::nearest(line.slope), Half::ONE];
-    let mut from = 0;
-    while from < points.len() {
-        let (start, base) = points[from];
-        let reach = |slope: Half| {
-            let model = LinearModel { start, group, slope, base };
-            let (mut end, mut at, mut members) = (from + 1, from + 1, 1);
-            while at < points.len() && at - end <= settings.hole {
-                let (lpa, local) = points[at];
-                if u32::from(lpa) != u32::from(points[at - 1].0) + 1 || is_taken(lpa) {
-                    break;
-                }
-                at += 1;
-                if model.predict(lpa) == Some(local) {
-                    (end, members) = (at, members + 1);
+    /// Makes models of the pages of `group`, ascending by LPA, each LPA once.
+    pub fn train(
+        &mut self,
+        group: u16,
+        points: &[Point],
+        exemplary: &[Point],
+        random: &mut impl FnMut(u32) -> u32,
+    ) {
+        self.models.clear();
+        self.outliers.clear();
+        self.outliers.extend_from_slice(points);
+        (self.iterations, self.looked_at, self.literal_outliers) = (0, 0, points.len() as u64);
+        for round in 0..self.settings.rounds {
+            if self.outliers.len() < 2 {
+                break;
+            }
+            let left = self.outliers.len();
+            let run = if round == 0 && exemplary.len() >= self.settings.sample { None } else { self.run() };
+            let line = if round == 0 {
+                let first = run.map_or(exemplary, |at| &self.outliers[at..at + self.settings.sample]);
+                ransac(&self.outliers, first, &self.settings, random).map(|(line, iterations)| {
+                    self.iterations = iterations;
+                    self.looked_at += (u64::from(iterations) + 2) * left as u64;
+                    line
+                })
+            } else {
+                run.map(|at| Line::rising_from(self.outliers[at]))
+            };
+            let Some(line) = line else { break };
+            self.looked_at += left as u64;
+            self.segment(group, line);
+            if round > 0 && self.outliers.len() == left {
+                break;
+            }
+        }
+    }
+
+    fn covering(&self, lpa: u16) -> bool {
+        let behind = self.models.partition_point(|own| own.model.start <= lpa);
+        behind > 0 && lpa <= self.models[behind - 1].last
+    }
+
+    /// Where as many points as a sample has follow on one another, both in LPA and in place, and no sub-model covers them.
+    fn run(&self) -> Option<usize> {
+        let follow = |pair: &[Point]| {
+            u32::from(pair[1].0) == u32::from(pair[0].0) + 1
+                && u32::from(pair[1].1) == u32::from(pair[0].1) + 1
+        };
+        let mut length = 1;
+        for (at, pair) in self.outliers.windows(2).enumerate() {
+            length = if follow(pair) { length + 1 } else { 1 };
+            if length >= self.settings.sample
+                && !self.outliers[at + 2 - length..at + 2].iter().any(|p| self.covering(p.0))
+            {
+                return Some(at + 2 - self.settings.sample);
+            }
+        }
+        None
+    }
+
+    /// Makes sub-models of the outliers that lie near a line, as far as no sub-model covers their LPAs yet. A sub-model
+    /// inherits the line's slope, or has slope 1 where that predicts more: a stream from which a few pages are missing
+    /// makes a line that is a little steeper than any part of it.
+    fn segment(&mut self, group: u16, line: Line) {
+        std::mem::swap(&mut self.points, &mut self.outliers);
+        self.outliers.clear();
+        let taken = self.models.len();
+        let slopes = [Half::nearest(line.slope), Half::ONE];
+        let literal = Line { slope: slopes[0].value(), intercept: Half::nearest(line.intercept).value() };
+        let mut from = 0;
+        while from < self.points.len() {
+            let (start, base) = self.points[from];
+            let anchored =
+                line.error(self.points[from]) <= self.settings.loose && !self.covered_before(taken, start);
+            let reach = |slope: Half| self.reach(taken, from, LinearModel { start, group, slope, base });
+            let longest =
+                if anchored { slopes.map(reach).into_iter().rev().max_by_key(|reach| reach.0) } else { None };
+            // A model takes the bytes of a point mapping: one member gains nothing.
+            let Some((_, end, model)) = longest.filter(|reach| reach.0 >= 2) else {
+                self.outliers.push(self.points[from]);
+                from += 1;
+                continue;
+            };
+            let covered = &self.points[from..end];
+            for &(lpa, local) in covered {
+                if model.predict(lpa) != Some(local) {
+                    self.outliers.push((lpa, local));
+                } else if literal.error((lpa, local)) <= 0.5 {
+                    self.literal_outliers -= 1;
                 }
             }
-            (members, end, model)
-        };
-        let anchored = line.error(points[from]) <= settings.loose && !is_taken(start);
-        let longest = slopes.map(reach).into_iter().rev().max_by_key(|reach| reach.0);
-        // A model takes the bytes of a point mapping: one member gains nothing.
-        let Some((_, end, model)) = longest.filter(|reach| anchored && reach.0 >= 2) else {
-            trained.outliers.push(points[from]);
-            from += 1;
-            continue;
-        };
-        let covered = &points[from..end];
-        let wrong = covered.iter().copied().filter(|&(lpa, local)| model.predict(lpa) != Some(local));
-        trained.outliers.extend(wrong);
-        trained.models.push(Covering { model, last: covered[covered.len() - 1].0 });
-        from = end;
+            self.models.push(Covering { model, last: covered[covered.len() - 1].0 });
+            from = end;
+        }
+        self.models.sort_unstable_by_key(|covering| covering.model.start);
     }
-}
 
-/// Points that a line stored as the paper prints it, slope and intercept both as 16-bit floats, would not predict.
-pub fn literal_outliers(points: &[Point], line: Line) -> usize {
-    let (slope, intercept) = (Half::nearest(line.slope).value(), Half::nearest(line.intercept).value());
-    let stored = Line { slope, intercept };
-    points.iter().filter(|&&point| stored.error(point) > 0.5).count()
+    /// Whether one of the first `taken` sub-models covers an LPA.
+    fn covered_before(&self, taken: usize, lpa: u16) -> bool {
+        let taken = &self.models[..taken];
+        let behind = taken.partition_point(|own| own.model.start <= lpa);
+        behind > 0 && lpa <= taken[behind - 1].last
+    }
+
+    /// How many points from `from` on a model predicts without leaving too large a hole, and where the last of them ends.
+    fn reach(&self, taken: usize, from: usize, model: LinearModel) -> (usize, usize, LinearModel) {
+        let points = &self.points;
+        let (mut end, mut at, mut members) = (from + 1, from + 1, 1);
+        while at < points.len() && at - end <= self.settings.hole {
+            let (lpa, local) = points[at];
+            if u32::from(lpa) != u32::from(points[at - 1].0) + 1 || self.covered_before(taken, lpa) {
+                break;
+            }
+            at += 1;
+            if model.predict(lpa) == Some(local) {
+                (end, members) = (at, members + 1);
+            }
+        }
+        (members, end, model)
+    }
 }

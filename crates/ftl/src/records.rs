@@ -15,6 +15,7 @@
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
+use crate::recover::Recovery;
 use crate::space::Stream;
 use crate::table::{entry, mapped, UNMAPPED};
 use nand::{Done, Fault, Nand, PageKind, Ppn, Source};
@@ -51,6 +52,8 @@ pub struct Records {
     bounds: Vec<(u32, u32)>,
     page: Vec<u8>,
     parts: Vec<Range<usize>>,
+    /// The record that is merged.
+    record: Vec<u8>,
 }
 
 impl Records {
@@ -70,6 +73,7 @@ impl Records {
             bounds: Vec::with_capacity(groups as usize),
             page: Vec::with_capacity(page_bytes as usize),
             parts: Vec::with_capacity(groups as usize + 1),
+            record: Vec::with_capacity(page_bytes as usize),
         }
     }
 
@@ -142,23 +146,42 @@ impl Records {
         cause: Cause,
         at: Done,
     ) -> Result<(Range<u32>, Done), Fault> {
+        let mut merge = |group: u32, _: &[u8], record: &mut Vec<u8>| {
+            newer(group).map(|(newer, waits)| {
+                record.extend_from_slice(newer);
+                waits
+            })
+        };
+        self.merge(flash, group, &mut merge, cause, at)
+    }
+
+    /// As [`Records::store`], where what goes before the record on flash may need that record to be made: `merge` is
+    /// given a group and its record as it was, and appends the new one, or returns `None` for the old one to stay.
+    pub fn merge<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        group: u32,
+        mut merge: impl FnMut(u32, &[u8], &mut Vec<u8>) -> Option<Done>,
+        cause: Cause,
+        at: Done,
+    ) -> Result<(Range<u32>, Done), Fault> {
         self.packed.clear();
         self.bounds.clear();
         let index = self.page_of(group);
-        let mut after = self.gather(flash, index, &newer, cause, at)?;
+        let mut after = self.gather(flash, index, &mut merge, cause, at)?;
         let mut taken = index..index + 1;
         let half = self.page_bytes / 2;
         let fits = |used: usize, other: Entry| used + usize::from(other.used) <= half;
         while taken.len() <= MOST_MERGED
             && self.entries.get(taken.end).is_some_and(|&next| fits(self.packed.len(), next))
         {
-            let more = self.gather(flash, taken.end, &newer, cause, at)?;
+            let more = self.gather(flash, taken.end, &mut merge, cause, at)?;
             after = flash.join(after, more);
             taken.end += 1;
         }
         if taken.len() == 1 && index > 0 && fits(self.packed.len(), self.entries[index - 1]) {
             let (bytes, records) = (self.packed.len(), self.bounds.len());
-            let more = self.gather(flash, index - 1, &newer, cause, at)?;
+            let more = self.gather(flash, index - 1, &mut merge, cause, at)?;
             after = flash.join(after, more);
             self.bring_forward(bytes, records);
             taken.start -= 1;
@@ -169,11 +192,11 @@ impl Records {
     }
 
     /// Appends the records of an entry's groups: what is newer, else what its page holds.
-    fn gather<'a, N: Nand>(
+    fn gather<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         index: usize,
-        newer: &impl Fn(u32) -> Option<(&'a [u8], Done)>,
+        merge: &mut impl FnMut(u32, &[u8], &mut Vec<u8>) -> Option<Done>,
         cause: Cause,
         at: Done,
     ) -> Result<Done, Fault> {
@@ -195,17 +218,14 @@ impl Records {
                     }
                 }
             }
-            let waits = match newer(group) {
-                Some((record, waits)) => {
-                    append(&mut self.packed, &mut self.bounds, group, record);
-                    waits
+            self.record.clear();
+            match merge(group, old, &mut self.record) {
+                Some(waits) => {
+                    append(&mut self.packed, &mut self.bounds, group, &self.record);
+                    after = flash.join(after, waits);
                 }
-                None => {
-                    append(&mut self.packed, &mut self.bounds, group, old);
-                    continue;
-                }
-            };
-            after = flash.join(after, waits);
+                None => append(&mut self.packed, &mut self.bounds, group, old),
+            }
         }
         Ok(after)
     }
@@ -322,6 +342,60 @@ impl Records {
         } else {
             entry(mapped(it.ppn))
         }
+    }
+
+    /// Finds the translation pages that are current, among those that the search and the checkpoint know, and marks them
+    /// valid: one read each.
+    pub(crate) fn recover<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+        let mut pages: Vec<(u64, u32, Ppn)> = Vec::new();
+        for (first, found) in (0..).zip(&recovery.translation) {
+            pages.extend(found.map(|(version, _, ppn)| (version, first, ppn)));
+        }
+        let directory = std::mem::take(&mut recovery.checkpoint.directory);
+        for pair in directory.chunks_exact(2) {
+            let (first, Some(ppn)) = (pair[0], mapped(pair[1])) else { continue };
+            if recovery.translation.get(first as usize).is_some_and(Option::is_some) {
+                continue;
+            }
+            // It may have been erased since, when newer pages of other ids hold its groups.
+            let epoch = recovery.checkpoint.epoch;
+            let oob = recovery.page(ppn)?;
+            if let Some(oob) = oob.filter(|oob| oob.kind == PageKind::Translation && oob.id == first) {
+                if oob.epoch <= epoch {
+                    pages.push((oob.version, first, ppn));
+                }
+            }
+        }
+        let begin = recovery.at;
+        let mut found = Vec::with_capacity(pages.len());
+        for (version, first, ppn) in pages {
+            let done = recovery.flash.read_metadata(ppn, PageKind::Translation, Cause::Recovery, begin)?;
+            recovery.at = recovery.flash.join(recovery.at, done);
+            let Some(span) = Span::of(recovery.flash.buffer()) else {
+                return Err(Fault::Uncorrectable { ppn, done });
+            };
+            found.push((version, first, ppn, span));
+        }
+        for ppn in self.rebuild(found) {
+            recovery.flash.space.validate_found(ppn);
+        }
+        Ok(())
+    }
+
+    /// Makes room for translation pages, at recovery, without moving user data, whose mapping is not settled yet.
+    pub(crate) fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+        while flash.free_superblocks() < 2 {
+            let Some(victim) = flash.space.fewest_valid_without_data() else { break };
+            flash.space.collect(victim);
+            let (mut from, end) = flash.space.pages_of(victim);
+            let mut done = Done::READY;
+            while let Some(ppn) = flash.space.next_valid(from, end) {
+                done = self.relocate(flash, ppn, done)?;
+                from = Ppn(ppn.0 + 1);
+            }
+            flash.erase(victim, Cause::Recovery, done)?;
+        }
+        Ok(())
     }
 
     /// Rebuilds the directory from the newest page of each id, as (version, first group, PPN, content), in any order.

@@ -8,7 +8,7 @@ use crate::meter::{Meter, Tally};
 use crate::results::{
     by_cause, ByCause, CacheSample, DeviceInfo, DieBusy, DieUse, EnergyUse, Faults, GcCounts, GcReserve,
     HostReads, Kind, LatencySummary, MappingCounts, MemoryPart, MemoryUse, MergeCounts, PerKind, Phase,
-    Requests, Sample, TableUse, TimingInfo, Wear,
+    Regressions, Requests, Sample, TableUse, TimingInfo, Wear,
 };
 use crate::spec::{full_table_bytes, Experiment, TimingModel};
 
@@ -58,6 +58,13 @@ pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
         mapping: mapping(c),
         gc: collections(c),
         merges: merges(c),
+        regressions: Regressions {
+            sets: c.regressions,
+            iterations: c.regression_iterations,
+            points: c.regression_points,
+            outliers: c.regression_outliers,
+            literal_outliers: c.regression_literal_outliers,
+        },
         wear: Wear {
             min: u64::from(wear.min),
             max: u64::from(wear.max),

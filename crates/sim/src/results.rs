@@ -31,7 +31,7 @@ pub use latency::{Bin, Latency, LatencySummary, HIGHEST_NS, LOWEST_NS};
 pub use output::{csv_header, from_json, pretty, to_csv, to_json, to_value, OutputError};
 pub use phase::{
     by_cause, ByCause, CacheSample, DieBusy, DieUse, EnergyUse, Faults, GcCounts, HostReads, MappingCounts,
-    MergeCounts, OpCounts, Overbooked, Phase, Requests, Sample, TableUse, Wear, CAUSES,
+    MergeCounts, OpCounts, Overbooked, Phase, Regressions, Requests, Sample, TableUse, Wear, CAUSES,
 };
 
 /// Version of the layout of [`Run`]; raised whenever a field changes its meaning or goes away.

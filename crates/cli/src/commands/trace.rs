@@ -1,4 +1,4 @@
-//! `ftl trace info` and `ftl trace make`.
+//! `ftl trace info`, `ftl trace streams` and `ftl trace make`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use workload::profile::KindProfile;
 use workload::synth::Synth;
-use workload::trace::{info, write_fio_iolog, write_parquet, write_spc, TraceInfo, TraceOptions};
+use workload::trace::{info, write_fio_iolog, write_parquet, write_spc, Trace, TraceInfo, TraceOptions};
+use workload::Kind;
 
 use super::options::TraceArgs;
 use super::stop::{note, say, Stop};
 use super::values::{number, positive, rows, time_ns};
+use crate::report::{self, Streams};
 use crate::table::format::{bytes, count, digits, percent, time, whole};
 use crate::table::grid::Grid;
 
@@ -23,6 +25,11 @@ Examples:
 
 Understood, by content: SPC, MSR Cambridge, Systor '17, CloudPhysics, FlashSim, MQSim, blkparse text, fio iolog v2 and
 v3, Pixel 6a and Nexus 5 phone traces, plain or as gz, xz, zst, bz2; Parquet with time_ns, kind, offset, bytes.";
+
+const STREAMS_EXAMPLES: &str = "\
+Examples:
+  ftl trace streams pixel6a-telegram-exec.csv.gz -o streams.html
+  ftl trace streams f2fs.blkparse.xz --subspace 64MiB --points 50000 -o streams.html";
 
 const MAKE_EXAMPLES: &str = "\
 Examples:
@@ -37,6 +44,9 @@ pub(crate) enum TraceCommand {
     /// Counts, mix, sizes, footprint, sequentiality, and a sketch of where requests go over time
     #[command(after_help = INFO_EXAMPLES)]
     Info(InfoArgs),
+    /// A picture of the write streams in a trace: addresses over time, as a page for the browser
+    #[command(after_help = STREAMS_EXAMPLES)]
+    Streams(StreamsArgs),
     /// Write a synthetic workload as a trace
     #[command(after_help = MAKE_EXAMPLES)]
     Make(MakeArgs),
@@ -66,6 +76,29 @@ pub(crate) struct InfoArgs {
     /// Everything as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Arguments of `ftl trace streams`.
+#[derive(Args, Debug)]
+pub(crate) struct StreamsArgs {
+    /// Trace
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Keep one device of a trace of several, by its name in the trace
+    #[arg(long, value_name = "NAME")]
+    trace_device: Option<String>,
+    /// Keep rows A to B, from 0, B left out
+    #[arg(long, value_name = "A..B", value_parser = rows)]
+    rows: Option<std::ops::Range<u64>>,
+    /// Part of the address space that is looked at alone
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = nand::parse_size)]
+    subspace: u64,
+    /// Writes drawn at most
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = positive)]
+    points: u64,
+    /// Page to write
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
 }
 
 /// Arguments of `ftl trace make`.
@@ -100,6 +133,7 @@ pub(crate) enum MadeFormat {
 pub(crate) fn trace(command: TraceCommand) -> Result<(), Stop> {
     match command {
         TraceCommand::Info(args) => show_info(&args),
+        TraceCommand::Streams(args) => streams(&args),
         TraceCommand::Make(args) => make(&args),
     }
 }
@@ -241,6 +275,35 @@ fn kinds(info: &TraceInfo) -> Grid {
         ]);
     }
     grid
+}
+
+fn streams(args: &StreamsArgs) -> Result<(), Stop> {
+    let options = super::input::trace_options(&TraceArgs {
+        mode: None,
+        depth: None,
+        time_scale: None,
+        max_gap: None,
+        address: None,
+        trace_device: args.trace_device.clone(),
+        from: None,
+        until: None,
+        rows: args.rows.clone(),
+        strict: false,
+    })?;
+    if args.subspace == 0 {
+        return Err(Stop::user("--subspace 0: a size of at least one byte is needed, such as 256MiB"));
+    }
+    let mut writes = Vec::new();
+    for request in Trace::open(&args.file, &options)? {
+        let request = request?;
+        if request.kind == Kind::Write {
+            writes.push((request.offset, request.bytes));
+        }
+    }
+    let name = args.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let found = Streams::of(name, &writes, args.subspace, args.points);
+    super::output::write(&args.output, &report::streams(&found).map_err(Stop::user)?)?;
+    say(&format!("{}\nWritten   {}\n", found.sentence(), args.output.display()))
 }
 
 fn make(args: &MakeArgs) -> Result<(), Stop> {

@@ -205,6 +205,8 @@ quantities![
     "several_dirty", "pages with several dirty entries", Share, |_, p| several_dirty(p);
     "cached_pages", "translation pages with entries in the cache", Count, |_, p| cached_pages(p);
     "prefetched", "entries prefetched", Count, |_, p| Some(p.mapping.prefetched as f64);
+    "regression_iterations", "RANSAC iterations", Factor, |_, p| p.regressions.mean_iterations();
+    "outlier_share", "outliers", Share, |_, p| p.regressions.outlier_share();
     "compute_us", "controller work", Micros, |_, p| Some(p.compute_ns as f64 / 1000.0);
     "compute_share_of_gc", "compute in collection", Share,
         |r, p| ratio(p.compute_ns as f64, p.compute_ns as f64 + collection_ns(r, p));

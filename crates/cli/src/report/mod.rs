@@ -5,6 +5,7 @@
 //! | words, tables, sections | here |
 //! | plots | `plots.rs`, `series.rs`: plotly figures, drawn by `page.js` when their phase is shown |
 //! | the page of `ftl size`, its picture | `size.rs`, `picture.rs` |
+//! | the page of `ftl trace streams` | `streams.rs` |
 //! | look | `page.css`; light or dark as the reader's system is |
 //! | numbers for machines | the runs as JSON in `<script type="application/json" id="results">` |
 //!
@@ -15,6 +16,7 @@ mod picture;
 mod plots;
 mod series;
 mod size;
+mod streams;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -30,6 +32,7 @@ use crate::table::{flash, phase_grids, run_grids, speed};
 pub use picture::picture;
 use plots::Figure;
 pub use size::size;
+pub use streams::{streams, Streams};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

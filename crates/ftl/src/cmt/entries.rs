@@ -82,11 +82,14 @@ pub struct List {
 
 impl Default for List {
     fn default() -> List {
-        List { head: NONE, tail: NONE, len: 0 }
+        List::EMPTY
     }
 }
 
 impl List {
+    /// A list without entries.
+    pub const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+
     /// Entries in the list.
     #[inline]
     pub fn len(&self) -> u32 {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use nand::{Geometry, Ppn};
 use proptest::prelude::*;
 
 fn dice(seed: u32) -> impl FnMut(u32) -> u32 {
@@ -33,6 +34,12 @@ fn exemplary(order: &[u16], count: usize) -> Vec<Point> {
     let follows = |pair: &&[u16]| u32::from(pair[1]) == u32::from(pair[0]) + 1;
     let runs = order.windows(2).zip(1u16..).filter(|(pair, _)| follows(pair));
     runs.map(|(pair, local)| (pair[1], local)).take(count).collect()
+}
+
+fn train(group: u16, points: &[Point], exemplary: &[Point], settings: &Settings, seed: u32) -> Trainer {
+    let mut trainer = Trainer { settings: *settings, ..Trainer::default() };
+    trainer.train(group, points, exemplary, &mut dice(seed));
+    trainer
 }
 
 #[test]
@@ -75,16 +82,17 @@ fn a_stream_is_one_model_and_random_writes_are_outliers() {
         order.insert(at, lpn);
     }
     let (points, settings) = (points(&order), Settings::default());
-    let trained = train(4, &points, &exemplary(&order, 3), &settings, &mut dice(1));
+    let trained = train(4, &points, &exemplary(&order, 3), &settings, 1);
     assert!(trained.models.len() <= 5, "{:?}", trained.models);
     assert_eq!(trained.outliers.len(), 4, "{:?}", trained.outliers);
     let quiet: Vec<u16> = (1000..3000).collect();
     let quiet = super::tests::points(&quiet);
-    let trained = train(4, &quiet, &quiet[..3], &settings, &mut dice(1));
+    let trained = train(4, &quiet, &quiet[..3], &settings, 1);
     assert_eq!((trained.models.len(), trained.outliers.len(), trained.iterations), (1, 0, 1));
-    let line = Line { slope: 1.0, intercept: -5001.0 };
+    assert_eq!(trained.literal_outliers, 0, "-1000 is a 16-bit float");
     let shifted: Vec<Point> = (6000..8000).map(|lpa| (lpa, lpa - 5001)).collect();
-    assert_eq!(literal_outliers(&shifted, line), 2000, "-5001 is no 16-bit float");
+    let trained = train(4, &shifted, &shifted[..3], &settings, 1);
+    assert_eq!((trained.outliers.len(), trained.literal_outliers), (0, 2000), "-5001 is no 16-bit float");
 }
 
 #[test]
@@ -92,10 +100,39 @@ fn two_runs_of_a_stream_are_two_lines() {
     let order: Vec<u16> = (0..1000).chain(30_000..31_000).collect();
     let points = points(&order);
     let paper = Settings { rounds: 1, ..Settings::default() };
-    let one = train(0, &points, &exemplary(&order, 3), &paper, &mut dice(1));
+    let one = train(0, &points, &exemplary(&order, 3), &paper, 1);
     assert_eq!((one.models.len(), one.outliers.len()), (1, 1000));
-    let all = train(0, &points, &exemplary(&order, 3), &Settings::default(), &mut dice(1));
+    let all = train(0, &points, &exemplary(&order, 3), &Settings::default(), 1);
     assert_eq!((all.models.len(), all.outliers.len()), (2, 0));
+}
+
+#[test]
+fn a_large_superblock_is_several_groups() {
+    let geometry = Geometry {
+        channels: 8,
+        luns_per_channel: 8,
+        planes_per_lun: 4,
+        blocks_per_plane: 3,
+        pages_per_block: 700,
+        page_bytes: 512,
+        oob_bytes: 64,
+    };
+    let mut lists = BlockLists::new(&geometry).unwrap();
+    (0..3).for_each(|superblock| lists.set(superblock, |unit| unit != 5 && unit != 200));
+    let pages = geometry.superblock_pages();
+    let mut groups = std::collections::BTreeSet::new();
+    for ppn in (pages..2 * pages).map(Ppn) {
+        if let Some((group, local)) = lists.local(ppn) {
+            groups.insert(group);
+            assert_eq!(lists.global(group, local), Some(ppn));
+        } else {
+            assert!([5, 200].contains(&(ppn.0 % 256)));
+        }
+    }
+    assert_eq!(groups.into_iter().collect::<Vec<_>>(), [3, 4, 5], "256 rows, 256, and 188");
+    assert_eq!(lists.global(5, u16::MAX), None);
+    let many = Geometry { blocks_per_plane: 1 << 15, pages_per_block: 700, ..geometry };
+    assert!(BlockLists::new(&many).unwrap_err().contains("16 bits"));
 }
 
 proptest! {
@@ -107,24 +144,43 @@ proptest! {
             channels, luns_per_channel: luns, planes_per_lun: planes, blocks_per_plane: 4, pages_per_block: pages,
             page_bytes: 512, oob_bytes: 64,
         };
-        let good = (0..geometry.blocks()).filter(|block| block % 64 == 0 || chosen >> (block % 64) & 1 == 1);
-        let group = LinearGroup { blocks: good.map(Pbn).collect() };
-        let mut seen = std::collections::BTreeSet::new();
-        for local in 0..group.pages(&geometry) {
-            let ppn = group.global(&geometry, local);
-            prop_assert!(seen.insert(ppn.0));
-            prop_assert_eq!(group.local(&geometry, ppn), Some(local));
+        let mut lists = BlockLists::new(&geometry).unwrap();
+        let is_good = |superblock: u32, unit: u32| chosen >> ((superblock * geometry.units() + unit) % 64) & 1 == 1;
+        let mut bytes = Vec::new();
+        for superblock in 0..geometry.superblocks() {
+            lists.set(superblock, |unit| is_good(superblock, unit));
+            lists.to_bytes(superblock, &mut bytes);
+            lists.set(superblock, |_| true);
+            lists.set_bytes(superblock, &bytes);
         }
         for ppn in (0..geometry.pages()).map(Ppn) {
-            prop_assert_eq!(group.local(&geometry, ppn).is_some(), seen.contains(&ppn.0));
+            let (block, _) = geometry.block_of(ppn);
+            let listed = is_good(block.0 / geometry.units(), geometry.unit_of(block));
+            let local = lists.local(ppn);
+            prop_assert_eq!(local.is_some(), listed);
+            if let Some((group, local)) = local {
+                prop_assert_eq!(lists.global(group, local), Some(ppn));
+                prop_assert_eq!(lists.superblock_of(group), geometry.superblock_of(ppn));
+            }
         }
+        let mut seen = std::collections::BTreeSet::new();
+        for group in 0..geometry.superblocks() as u16 {
+            let pages: Vec<Ppn> = (0..1000).map_while(|local| lists.global(group, local)).collect();
+            prop_assert!(pages.windows(2).all(|pair| pair[0] < pair[1]), "in the order in which they are written");
+            for (local, ppn) in (0..).zip(pages) {
+                prop_assert!(seen.insert(ppn.0));
+                prop_assert_eq!(lists.local(ppn), Some((group, local)));
+            }
+        }
+        let listed = (0..geometry.pages()).filter(|&ppn| lists.local(Ppn(ppn)).is_some()).count();
+        prop_assert_eq!(seen.len(), listed);
     }
 
     #[test]
     fn every_page_is_in_one_model_or_an_outlier(order in written(), rounds in 1u32..5, seed in any::<u32>()) {
         let points = points(&order);
         let settings = Settings { rounds, ..Settings::default() };
-        let trained = train(9, &points, &exemplary(&order, 3), &settings, &mut dice(seed));
+        let trained = train(9, &points, &exemplary(&order, 3), &settings, seed);
         for pair in trained.models.windows(2) {
             prop_assert!(pair[0].last < pair[1].model.start, "ranges are disjoint");
         }

@@ -12,6 +12,7 @@ pub mod last;
 pub mod lazyftl;
 pub mod leaftl;
 pub mod learnedftl;
+pub mod lftl;
 pub mod page;
 pub mod sftl;
 pub mod tpftl;
@@ -58,6 +59,7 @@ schemes![
     learnedftl::LearnedFtl,
     learnedftl::LearnedFtlIdeal,
     leaftl::Leaftl,
+    lftl::Lftl,
     block::BlockFtl,
     bast::BastFtl,
     fast::FastFtl,

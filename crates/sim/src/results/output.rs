@@ -293,6 +293,8 @@ fn flash(row: &mut Row, phase: &Phase) {
     row.put("aggregated_moves", phase.merges.aggregated_moves);
     row.put("early_reuses", phase.merges.early_reuses);
     row.put("sequential_blocks", phase.merges.sequential_blocks);
+    row.maybe("regression_iterations", phase.regressions.mean_iterations());
+    row.maybe("outlier_share", phase.regressions.outlier_share());
 }
 
 fn device_state(row: &mut Row, run: &Run, phase: &Phase) {

@@ -111,6 +111,9 @@ pub struct Phase {
     /// What the merges of a log-block scheme did; all zero for other schemes.
     #[serde(default)]
     pub merges: MergeCounts,
+    /// What making linear models of write streams took and brought (LFTL); all zero for other schemes.
+    #[serde(default, skip_serializing_if = "Regressions::is_none")]
+    pub regressions: Regressions,
     /// Wear at the end of the phase.
     pub wear: Wear,
     /// Energy spent in the phase.
@@ -290,6 +293,43 @@ impl MergeCounts {
     /// All merges, count.
     pub fn total(&self) -> u64 {
         self.switch + self.partial + self.full
+    }
+}
+
+/// Linear models made of write streams by RANSAC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Regressions {
+    /// Sets of mappings that a line was looked for in, count.
+    pub sets: u64,
+    /// Iterations of RANSAC that took, count.
+    pub iterations: u64,
+    /// Mappings in these sets, count.
+    pub points: u64,
+    /// Of these, outliers, count.
+    pub outliers: u64,
+    /// Outliers that there would be if models had a 16-bit float for an intercept, count.
+    pub literal_outliers: u64,
+}
+
+impl Regressions {
+    /// Whether there were none.
+    pub fn is_none(&self) -> bool {
+        self.sets == 0
+    }
+
+    /// Iterations a set; `None` without sets.
+    pub fn mean_iterations(&self) -> Option<f64> {
+        (self.sets > 0).then(|| self.iterations as f64 / self.sets as f64)
+    }
+
+    /// Share of the mappings that are outliers; `None` without mappings.
+    pub fn outlier_share(&self) -> Option<f64> {
+        (self.points > 0).then(|| self.outliers as f64 / self.points as f64)
+    }
+
+    /// The same with a 16-bit float for an intercept.
+    pub fn literal_outlier_share(&self) -> Option<f64> {
+        (self.points > 0).then(|| self.literal_outliers as f64 / self.points as f64)
     }
 }
 

@@ -13,9 +13,8 @@ use super::map::{told, Map};
 use crate::checkpoint::Journal;
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::records::{record_in, Span};
+use crate::records::record_in;
 use crate::recover::{gather, Candidate, Recovery};
-use crate::table::mapped;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
 
 /// A group and what is newer than its record, ascending by offset.
@@ -25,52 +24,15 @@ type Behind = (u32, Vec<(u8, Option<Ppn>)>);
 pub fn recover<N: Nand>(flash: &mut Flash<N>, map: &mut Map, journal: &mut Journal) -> Result<(), Fault> {
     let (exported, groups) = (map.shape().exported_pages, map.records.groups());
     let mut recovery = gather(flash, journal, exported, groups)?;
-    directory(&mut recovery, map)?;
+    map.records.recover(&mut recovery)?;
     let behind = compare(&mut recovery, map)?;
     for (group, changes) in behind {
-        make_room(recovery.flash, map)?;
+        map.records.make_room(recovery.flash)?;
         map.touch(recovery.flash, group, Cause::Recovery, recovery.at)?;
         map.restore(recovery.flash, group, &changes);
         map.shrink(recovery.flash, group, Cause::Recovery)?;
     }
     recovery.erase_obsolete(journal)
-}
-
-/// Finds the translation pages that are current.
-fn directory<N: Nand>(recovery: &mut Recovery<'_, N>, map: &mut Map) -> Result<(), Fault> {
-    let mut pages: Vec<(u64, u32, Ppn)> = Vec::new();
-    for (first, found) in (0..).zip(&recovery.translation) {
-        pages.extend(found.map(|(version, _, ppn)| (version, first, ppn)));
-    }
-    let directory = std::mem::take(&mut recovery.checkpoint.directory);
-    for pair in directory.chunks_exact(2) {
-        let (first, Some(ppn)) = (pair[0], mapped(pair[1])) else { continue };
-        if recovery.translation.get(first as usize).is_some_and(Option::is_some) {
-            continue;
-        }
-        // It may have been erased since, when newer pages of other ids hold its groups.
-        let epoch = recovery.checkpoint.epoch;
-        let oob = recovery.page(ppn)?;
-        if let Some(oob) = oob.filter(|oob| oob.kind == PageKind::Translation && oob.id == first) {
-            if oob.epoch <= epoch {
-                pages.push((oob.version, first, ppn));
-            }
-        }
-    }
-    let begin = recovery.at;
-    let mut found = Vec::with_capacity(pages.len());
-    for (version, first, ppn) in pages {
-        let done = recovery.flash.read_metadata(ppn, PageKind::Translation, Cause::Recovery, begin)?;
-        recovery.at = recovery.flash.join(recovery.at, done);
-        let Some(span) = Span::of(recovery.flash.buffer()) else {
-            return Err(Fault::Uncorrectable { ppn, done });
-        };
-        found.push((version, first, ppn, span));
-    }
-    for ppn in map.records.rebuild(found) {
-        recovery.flash.space.validate_found(ppn);
-    }
-    Ok(())
 }
 
 /// Compares each group's record with what was written and trimmed after the checkpoint, and marks valid what is mapped.
@@ -180,20 +142,4 @@ fn locate<N: Nand>(
     let same = oob.is_some_and(|oob| oob.kind == PageKind::Data && map.place(Lpn(oob.id)).0 == group);
     let distance = same.then(|| told(recovery.flash.spare(), offset)).flatten();
     Ok(distance.map(|distance| Ppn((i64::from(predicted.0) + distance) as u32)))
-}
-
-/// Makes room for translation pages without moving user data, whose mapping is not settled yet.
-fn make_room<N: Nand>(flash: &mut Flash<N>, map: &mut Map) -> Result<(), Fault> {
-    while flash.free_superblocks() < 2 {
-        let Some(victim) = flash.space.fewest_valid_without_data() else { break };
-        flash.space.collect(victim);
-        let (mut from, end) = flash.space.pages_of(victim);
-        let mut done = Done::READY;
-        while let Some(ppn) = flash.space.next_valid(from, end) {
-            done = map.records.relocate(flash, ppn, done)?;
-            from = Ppn(ppn.0 + 1);
-        }
-        flash.erase(victim, Cause::Recovery, done)?;
-    }
-    Ok(())
 }

@@ -1,0 +1,146 @@
+//! The page of `ftl trace streams`: where a trace writes, over time, and the busiest subspaces alone.
+
+use plotly::common::{Marker, Mode, Title};
+use plotly::layout::Axis;
+use plotly::{Plot, Scatter};
+
+use super::plots::{self, Figure};
+use super::{data, escape, library, page, place, section, ReportError};
+use crate::table::format::{bytes, percent, whole};
+
+/// Subspaces that get a picture of their own.
+const SHOWN: usize = 4;
+/// Pixels of the picture of the whole trace.
+const TALL: usize = 560;
+
+/// The writes of a trace, thinned out for drawing.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    /// Name of the trace.
+    pub name: String,
+    /// Bytes of a subspace.
+    pub subspace_bytes: u64,
+    /// Writes in the trace.
+    pub writes: u64,
+    /// Of these, writes that begin where an earlier one of the same subspace ended.
+    pub sequential: u64,
+    /// Number of the write, and its first byte: those that are drawn.
+    pub points: Vec<(u64, u64)>,
+    /// Writes by subspace, the busiest first, and its drawn writes.
+    pub subspaces: Vec<(u64, u64)>,
+}
+
+impl Streams {
+    /// From the first byte and the length of each write, in order, of which `drawn` at most are drawn.
+    pub fn of(name: String, writes: &[(u64, u64)], subspace_bytes: u64, drawn: u64) -> Streams {
+        let step = (writes.len() as u64).div_ceil(drawn.max(1)).max(1);
+        let mut by_subspace = std::collections::BTreeMap::<u64, (u64, u64)>::new();
+        let mut sequential = 0;
+        for &(offset, length) in writes {
+            let (count, end) = by_subspace.entry(offset / subspace_bytes).or_default();
+            sequential += u64::from(*count > 0 && *end == offset);
+            (*count, *end) = (*count + 1, offset + length);
+        }
+        let mut subspaces: Vec<(u64, u64)> =
+            by_subspace.into_iter().map(|(subspace, (count, _))| (subspace, count)).collect();
+        subspaces.sort_by_key(|&(subspace, count)| (std::cmp::Reverse(count), subspace));
+        // One of each `step`, not always the same one: streams that take turns would not all be seen.
+        let is_drawn =
+            |number: u64| number % step == ((number / step).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % step;
+        let numbered = (0..).zip(writes).map(|(number, write)| (number, write.0));
+        Streams {
+            name,
+            subspace_bytes,
+            writes: writes.len() as u64,
+            sequential,
+            points: numbered.filter(|(number, _)| is_drawn(*number)).collect(),
+            subspaces,
+        }
+    }
+
+    /// The streams in one sentence.
+    pub fn sentence(&self) -> String {
+        let share = self.sequential as f64 / self.writes.max(1) as f64;
+        format!(
+            "{} writes in {} subspaces of {}; {} of them begin where the one before in the same subspace ended.",
+            whole(self.writes),
+            whole(self.subspaces.len() as u64),
+            bytes(self.subspace_bytes),
+            percent(share)
+        )
+    }
+}
+
+/// A page about the write streams of a trace.
+pub fn streams(found: &Streams) -> Result<String, ReportError> {
+    let mut figures = Vec::new();
+    let title = format!("Write streams of {}", found.name);
+    let mut body = format!(
+        "<header><p class=\"tool\">FTLKit report</p><h1>{}</h1>\n<p class=\"lead\">{}</p></header>\n",
+        escape(&title),
+        escape(&found.sentence())
+    );
+    let drawn = found.points.len() as u64;
+    let caption = format!(
+        "Each dot is a write: {} of {} are drawn. A rising line is a stream.",
+        whole(drawn),
+        whole(found.writes)
+    );
+    let mut all = vec![Figure {
+        wide: true,
+        height: TALL,
+        ..plots::half("streams-all", "All writes", &caption, scatter(found.points.iter().copied(), 0))
+    }];
+    for (index, &(subspace, count)) in found.subspaces.iter().take(SHOWN).enumerate() {
+        let within = found.points.iter().copied().filter(|point| point.1 / found.subspace_bytes == subspace);
+        let name = format!("Subspace {subspace}, from {}", bytes(subspace * found.subspace_bytes));
+        let caption = format!("{} writes.", whole(count));
+        all.push(plots::half(format!("streams-{index}"), &name, &caption, scatter(within, index + 1)));
+    }
+    let content = place(all, &mut figures);
+    body += &section("streams", "First byte of each write, in the order of the trace", &content);
+    let results = serde_json::json!({
+        "trace": found.name,
+        "writes": found.writes,
+        "sequential": found.sequential,
+        "subspace_bytes": found.subspace_bytes,
+        "subspaces": found.subspaces,
+    });
+    Ok(page(&title, &body, &data("figures", &figures)?, &data("results", &results)?, library()?))
+}
+
+fn scatter(points: impl Iterator<Item = (u64, u64)>, index: usize) -> Plot {
+    let (x, y): (Vec<f64>, Vec<f64>) = points.map(|(number, byte)| (number as f64, byte as f64)).unzip();
+    let horizontal = Axis::new().title(Title::with_text("write")).tick_format("~s");
+    let vertical = Axis::new().title(Title::with_text("address")).tick_format("~s").tick_suffix("B");
+    let mut plot = plots::plot(plots::layout().x_axis(horizontal).y_axis(vertical).show_legend(false));
+    let dots = Scatter::new(x, y)
+        .mode(Mode::Markers)
+        .marker(Marker::new().size(3).color(plots::colour(index)))
+        .hover_template("write %{x}: %{y:.6s}B<extra></extra>");
+    plot.add_trace(dots);
+    plot
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn streams_are_counted_by_subspace_and_drawn_thinned_out() {
+        let mut writes = Vec::new();
+        for turn in 0..100u64 {
+            writes.extend([(turn * 10, 10), (5_000 + turn * 10, 10), (turn * 7 % 1000 * 10 + 20_000, 10)]);
+        }
+        let found = Streams::of("a <trace>".to_owned(), &writes, 4_000, 50);
+        assert_eq!((found.writes, found.points.len()), (300, 50));
+        assert!(found.points.iter().any(|point| (5_000..6_000).contains(&point.1)), "both streams are seen");
+        assert_eq!(found.subspaces[..2], [(0, 100), (1, 100)]);
+        assert_eq!(found.sequential, 198, "two streams of 100, and a third one with gaps");
+        let page = streams(&found).unwrap();
+        assert!(page.contains("Write streams of a &lt;trace&gt;") && page.contains("streams-3"));
+        assert!(page.contains("50 of 300 are drawn"));
+    }
+}

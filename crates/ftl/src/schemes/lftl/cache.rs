@@ -1,0 +1,724 @@
+//! Mappings in memory: TP nodes under LRU, each with up to three secondary lists, counted in bytes.
+//!
+//! A TP node stands for a chunk. Its lists hold
+//! - point mappings: *outliers*, clean or newer than flash, and *log mappings* of linear groups that are not trained yet;
+//! - linear models, trained since the chunk was written back or as they are on flash, the latter under LRU;
+//! - at the head of these, the outlier identifier of the record on flash.
+//!
+//! A point mapping goes before every model; a model trained later before one trained earlier, and any of them before those on
+//! flash. What is newer than flash is never put out. Of the rest any part may be missing: the answer is then [`Answer::Missing`].
+//!
+//! What is charged: [`NODE_BYTES`] a node (its number, two LRU links, heads and lengths of its lists), [`POINT_BYTES`] a point
+//! mapping and 8 bytes a model, as the paper has them, and 2 more a model for the last LPA that it covers, which the record
+//! needs not say; the identifier as it is on flash. And [`Cache::slack`].
+
+use super::record::{bit, identifier_bytes, Bits, Covering, Parts};
+use crate::cmt::entries::{Entries, Entry, List};
+use crate::linear::LinearModel;
+use nand::{Done, Lpn};
+
+/// Bytes of a TP node.
+pub const NODE_BYTES: u64 = 12;
+/// Bytes of a point mapping.
+pub const POINT_BYTES: u64 = 8;
+/// Bytes of a model.
+pub const MODEL_BYTES: u64 = LinearModel::BYTES as u64 + 2;
+/// Trained models of a node beyond which those that newer ones hide are looked for.
+const MANY_TRAINED: u32 = 32;
+const NONE: u32 = u32::MAX;
+
+/// What the cache says of an LPN.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    /// A point mapping: its entry, and when it is known.
+    Point(u32, Done),
+    /// The model that covers it, and when that is known.
+    Model(LinearModel, Done),
+    /// It is mapped nowhere.
+    Nowhere(Done),
+    /// Only flash knows.
+    Missing,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    own: Covering,
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    is_present: bool,
+    /// Neighbours in the order of use.
+    prev: u32,
+    next: u32,
+    /// Clean outlier mappings, most recently used first.
+    clean: List,
+    /// Outlier mappings newer than flash, and log mappings.
+    dirty: u32,
+    logs: u32,
+    /// Models trained since the chunk was written back, newest first; their number.
+    trained: u32,
+    trained_count: u32,
+    /// Models as they are on flash, most recently used first; their number, and how many were put out.
+    models: u32,
+    model_count: u32,
+    missing_models: u32,
+    /// The identifier, and the outliers in it.
+    has_identifier: bool,
+    outliers: u32,
+    bits: Bits,
+    /// When what it holds of the record is loaded, or trained.
+    known: Done,
+    /// When the pages that its trained models lead to are programmed.
+    programmed: Done,
+}
+
+const ABSENT: Node = Node {
+    is_present: false,
+    prev: NONE,
+    next: NONE,
+    clean: List::EMPTY,
+    dirty: 0,
+    logs: 0,
+    trained: NONE,
+    trained_count: 0,
+    models: NONE,
+    model_count: 0,
+    missing_models: 0,
+    has_identifier: false,
+    outliers: 0,
+    bits: [0; super::record::MOST_LPAS / 64],
+    known: Done::READY,
+    programmed: Done::READY,
+};
+
+impl Node {
+    fn is_dirty(&self) -> bool {
+        self.dirty + self.logs + self.trained_count > 0
+    }
+}
+
+/// What was put out of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PutOut {
+    /// A point mapping, a model, an identifier or an empty node.
+    Something,
+    /// Nothing: this chunk has to be written back first.
+    Dirty(u32),
+}
+
+/// TP nodes and their lists.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    lpas: u32,
+    /// By chunk.
+    nodes: Vec<Node>,
+    points: Entries,
+    held: Vec<Held>,
+    free_held: u32,
+    /// Most and least recently used.
+    head: u32,
+    tail: u32,
+    clock: u64,
+    present: u64,
+    models: u64,
+    identifiers: u64,
+    /// Dirty outliers and log mappings; trained models; nodes with any of these.
+    dirty_points: u64,
+    logs: u64,
+    trained: u64,
+    dirty_nodes: u32,
+}
+
+impl Cache {
+    /// An empty cache of chunks of `lpas` LPAs each, which will not hold more than `bytes` bytes.
+    pub fn new(chunks: u32, lpas: u32, bytes: u64) -> Cache {
+        let lpns = chunks as usize * lpas as usize;
+        let points = lpns.min((bytes / POINT_BYTES) as usize + 1);
+        Cache {
+            lpas,
+            nodes: vec![ABSENT; chunks as usize],
+            points: Entries::new(points, lpns),
+            held: Vec::with_capacity(lpns.min((bytes / MODEL_BYTES) as usize + 1)),
+            free_held: NONE,
+            head: NONE,
+            tail: NONE,
+            clock: 0,
+            present: 0,
+            models: 0,
+            identifiers: 0,
+            dirty_points: 0,
+            logs: 0,
+            trained: 0,
+            dirty_nodes: 0,
+        }
+    }
+
+    /// Bytes of nodes, point mappings, models and identifiers.
+    pub fn parts(&self) -> [u64; 4] {
+        let points = self.points.len() as u64 * POINT_BYTES;
+        [self.present * NODE_BYTES, points, self.models * MODEL_BYTES, self.identifiers]
+    }
+
+    /// Bytes kept free for the entries that the directory gets when translation pages are split. A point mapping that is
+    /// newer than flash adds at most 16 bytes to a record, a trained model at most 24, and a part of a split page is filled
+    /// with a thousand bytes at least: 10 bytes of directory for each part.
+    pub fn slack(&self) -> u64 {
+        40 + (self.dirty_points + self.logs).div_ceil(6) + self.trained.div_ceil(4)
+    }
+
+    /// All bytes charged.
+    pub fn bytes(&self) -> u64 {
+        self.parts().iter().sum::<u64>() + self.slack()
+    }
+
+    /// Bytes of log mappings.
+    pub fn log_bytes(&self) -> u64 {
+        self.logs * POINT_BYTES
+    }
+
+    fn node_of(&self, lpn: Lpn) -> usize {
+        (lpn.0 / self.lpas) as usize
+    }
+
+    /// The LPNs of a chunk.
+    fn lpns_of(&self, chunk: u32) -> (Lpn, Lpn) {
+        (Lpn(chunk * self.lpas), Lpn((chunk + 1) * self.lpas))
+    }
+
+    /// Whether anything of a chunk is in memory.
+    #[inline]
+    pub fn has(&self, chunk: u32) -> bool {
+        self.nodes[chunk as usize].is_present
+    }
+
+    /// Whether anything of a chunk is newer than on flash.
+    #[inline]
+    pub fn is_dirty(&self, chunk: u32) -> bool {
+        self.nodes[chunk as usize].is_dirty()
+    }
+
+    /// Chunks of which something is newer than on flash.
+    pub fn dirty_nodes(&self) -> u32 {
+        self.dirty_nodes
+    }
+
+    /// Log mappings of a chunk.
+    pub fn logs_of(&self, chunk: u32) -> u32 {
+        self.nodes[chunk as usize].logs
+    }
+
+    /// Whether the cache had the identifier of a chunk, or has trained models of it.
+    pub fn wants_head(&self, chunk: u32) -> bool {
+        let node = &self.nodes[chunk as usize];
+        node.has_identifier || node.trained_count > 0
+    }
+
+    // Nodes
+
+    /// Makes a chunk's node the most recently used one, if there is one.
+    #[inline]
+    pub fn touch(&mut self, chunk: u32) {
+        if self.has(chunk) && self.head != chunk {
+            self.unlink(chunk);
+            self.link(chunk);
+        }
+    }
+
+    fn enter(&mut self, chunk: u32) {
+        if !self.has(chunk) {
+            self.nodes[chunk as usize] = Node { is_present: true, ..ABSENT };
+            self.present += 1;
+            self.link(chunk);
+        }
+    }
+
+    fn link(&mut self, chunk: u32) {
+        let head = self.head;
+        let node = &mut self.nodes[chunk as usize];
+        (node.prev, node.next) = (NONE, head);
+        if head == NONE {
+            self.tail = chunk;
+        } else {
+            self.nodes[head as usize].prev = chunk;
+        }
+        self.head = chunk;
+    }
+
+    fn unlink(&mut self, chunk: u32) {
+        let Node { prev, next, .. } = self.nodes[chunk as usize];
+        if prev == NONE {
+            self.head = next;
+        } else {
+            self.nodes[prev as usize].next = next;
+        }
+        if next == NONE {
+            self.tail = prev;
+        } else {
+            self.nodes[next as usize].prev = prev;
+        }
+    }
+
+    /// Changes a node and keeps the number of dirty ones.
+    fn change<T>(&mut self, chunk: usize, change: impl FnOnce(&mut Node) -> T) -> T {
+        let node = &mut self.nodes[chunk];
+        let was = node.is_dirty();
+        let out = change(node);
+        let is = node.is_dirty();
+        self.dirty_nodes = self.dirty_nodes + u32::from(is) - u32::from(was);
+        out
+    }
+
+    // Lookups
+
+    /// What the cache says of an LPN, whose offset in its chunk is `offset`.
+    #[inline]
+    pub fn answer(&mut self, lpn: Lpn, offset: u16) -> Answer {
+        let chunk = self.node_of(lpn);
+        if !self.nodes[chunk].is_present {
+            return Answer::Missing;
+        }
+        self.touch(chunk as u32);
+        if let Some(slot) = self.points.find(lpn) {
+            self.use_point(chunk, slot);
+            let entry = self.points.get(slot);
+            return Answer::Point(entry.ppn, entry.done);
+        }
+        let answer = self.by_model(chunk, offset);
+        if let Answer::Model(..) = answer {
+            self.use_model(chunk, offset);
+        }
+        answer
+    }
+
+    /// The same without using anything.
+    pub fn peek(&self, lpn: Lpn, offset: u16) -> Answer {
+        let chunk = self.node_of(lpn);
+        match self.points.find(lpn).map(|slot| self.points.get(slot)) {
+            Some(entry) => Answer::Point(entry.ppn, entry.done),
+            None => self.by_model(chunk, offset),
+        }
+    }
+
+    fn by_model(&self, chunk: usize, offset: u16) -> Answer {
+        let node = &self.nodes[chunk];
+        let covers = |held: &&Held| held.own.first <= offset && offset <= held.own.last;
+        let of = |held: &Held| match held.own.model.group {
+            LinearModel::NOWHERE => Answer::Nowhere(node.known),
+            _ => Answer::Model(held.own.model, node.known),
+        };
+        if let Some(held) = self.list(node.trained).find(covers) {
+            return of(held);
+        }
+        if !node.has_identifier || bit(&node.bits, offset) {
+            return Answer::Missing;
+        }
+        match self.list(node.models).find(covers) {
+            Some(held) => of(held),
+            None if node.missing_models == 0 => Answer::Nowhere(node.known),
+            None => Answer::Missing,
+        }
+    }
+
+    fn list(&self, mut at: u32) -> impl Iterator<Item = &Held> {
+        std::iter::from_fn(move || {
+            let held = self.held.get(at as usize)?;
+            at = held.next;
+            Some(held)
+        })
+    }
+
+    fn use_point(&mut self, chunk: usize, slot: u32) {
+        self.clock += 1;
+        self.points.get_mut(slot).set_used(self.clock);
+        if !self.points.get(slot).is_dirty() {
+            let list = &mut self.nodes[chunk].clean;
+            self.points.unlink(list, slot);
+            self.points.push_front(list, slot);
+        }
+    }
+
+    /// Brings the clean model that covers an offset to the head of its list.
+    fn use_model(&mut self, chunk: usize, offset: u16) {
+        let mut before = NONE;
+        let mut at = self.nodes[chunk].models;
+        while at != NONE {
+            let held = self.held[at as usize];
+            if held.own.first <= offset && offset <= held.own.last {
+                if before != NONE {
+                    self.held[before as usize].next = held.next;
+                    self.held[at as usize].next = self.nodes[chunk].models;
+                    self.nodes[chunk].models = at;
+                }
+                return;
+            }
+            (before, at) = (at, held.next);
+        }
+    }
+
+    // Point mappings
+
+    /// The point mapping of an LPN.
+    pub fn point(&self, lpn: Lpn) -> Option<&Entry> {
+        self.points.find(lpn).map(|slot| self.points.get(slot))
+    }
+
+    /// The first LPN from `from` on, and below `end`, that has a point mapping.
+    pub fn next_point(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
+        self.points.next_present(from, end)
+    }
+
+    /// Whether a point mapping is a log mapping.
+    pub fn is_log(entry: &Entry) -> bool {
+        entry.is_dirty() && entry.list() == LOG
+    }
+
+    /// Adds a point mapping as it is on flash for an LPN that has none.
+    pub fn add_clean(&mut self, lpn: Lpn, entry: u32, known: Done) {
+        let chunk = self.node_of(lpn);
+        self.enter(chunk as u32);
+        self.clock += 1;
+        let slot = self.points.insert(lpn, entry, known);
+        self.points.get_mut(slot).set_used(self.clock);
+        self.points.push_front(&mut self.nodes[chunk].clean, slot);
+    }
+
+    /// Sets the point mapping of an LPN, newer than flash from now on: a log mapping, or an outlier.
+    pub fn set(&mut self, lpn: Lpn, entry: u32, done: Done, logs: bool) {
+        let chunk = self.node_of(lpn);
+        self.enter(chunk as u32);
+        self.touch(chunk as u32);
+        let slot = match self.points.find(lpn) {
+            Some(slot) => {
+                self.leave_list(chunk, slot);
+                slot
+            }
+            None => self.points.insert(lpn, entry, done),
+        };
+        self.clock += 1;
+        let point = self.points.get_mut(slot);
+        point.set_used(self.clock);
+        (point.ppn, point.done) = (entry, done);
+        self.join_dirty(chunk, slot, logs);
+    }
+
+    /// A log mapping was trained and is an outlier.
+    pub fn is_outlier(&mut self, lpn: Lpn) {
+        let chunk = self.node_of(lpn);
+        if let Some(slot) = self.points.find(lpn) {
+            self.leave_list(chunk, slot);
+            self.join_dirty(chunk, slot, false);
+        }
+    }
+
+    /// Drops the point mapping of an LPN, if there is one.
+    pub fn remove(&mut self, lpn: Lpn) -> Option<Entry> {
+        let chunk = self.node_of(lpn);
+        let slot = self.points.find(lpn)?;
+        self.leave_list(chunk, slot);
+        Some(self.points.remove(slot))
+    }
+
+    fn join_dirty(&mut self, chunk: usize, slot: u32, log: bool) {
+        let point = self.points.get_mut(slot);
+        point.set_dirty(true);
+        point.set_list(if log { LOG } else { 0 });
+        let count = if log { &mut self.logs } else { &mut self.dirty_points };
+        *count += 1;
+        self.change(chunk, |node| if log { node.logs += 1 } else { node.dirty += 1 });
+    }
+
+    /// Takes a point mapping out of the list or count that it is in.
+    fn leave_list(&mut self, chunk: usize, slot: u32) {
+        let (dirty, log) = (self.points.get(slot).is_dirty(), Self::is_log(self.points.get(slot)));
+        if !dirty {
+            self.points.unlink(&mut self.nodes[chunk].clean, slot);
+            return;
+        }
+        let count = if log { &mut self.logs } else { &mut self.dirty_points };
+        *count -= 1;
+        self.change(chunk, |node| if log { node.logs -= 1 } else { node.dirty -= 1 });
+    }
+
+    // Models
+
+    fn new_held(&mut self, own: Covering, next: u32) -> u32 {
+        self.models += 1;
+        let held = Held { own, next };
+        if self.free_held == NONE {
+            self.held.push(held);
+            return self.held.len() as u32 - 1;
+        }
+        let at = self.free_held;
+        self.free_held = std::mem::replace(&mut self.held[at as usize], held).next;
+        at
+    }
+
+    fn free(&mut self, at: u32) {
+        self.models -= 1;
+        self.held[at as usize].next = self.free_held;
+        self.free_held = at;
+    }
+
+    /// Adds a trained model; those trained before that it hides are dropped.
+    pub fn train(&mut self, chunk: u32, own: Covering, known: Done, programmed: Done) {
+        self.enter(chunk);
+        self.drop_hidden(chunk as usize, |hidden, _| own.first <= hidden.first && hidden.last <= own.last);
+        let at = self.new_held(own, self.nodes[chunk as usize].trained);
+        self.trained += 1;
+        let count = self.change(chunk as usize, |node| {
+            node.trained = at;
+            (node.known, node.programmed) = (known, programmed);
+            node.trained_count += 1;
+            node.trained_count
+        });
+        if count > MANY_TRAINED {
+            // Offsets that newer models cover.
+            self.drop_hidden(chunk as usize, |own, covered| {
+                let hidden = (own.first..=own.last).all(|offset| bit(covered, offset));
+                (own.first..=own.last).for_each(|offset| {
+                    covered[usize::from(offset) / 64] |= 1 << (offset % 64);
+                });
+                hidden
+            });
+        }
+    }
+
+    fn drop_hidden(&mut self, chunk: usize, mut is_hidden: impl FnMut(&Covering, &mut Bits) -> bool) {
+        let mut covered = Bits::default();
+        let (mut before, mut at) = (NONE, self.nodes[chunk].trained);
+        while at != NONE {
+            let held = self.held[at as usize];
+            if is_hidden(&held.own, &mut covered) {
+                if before == NONE {
+                    self.nodes[chunk].trained = held.next;
+                } else {
+                    self.held[before as usize].next = held.next;
+                }
+                self.free(at);
+                self.trained -= 1;
+                self.change(chunk, |node| node.trained_count -= 1);
+            } else {
+                before = at;
+            }
+            at = held.next;
+        }
+    }
+
+    /// When the models of a chunk are known, and when the pages that they lead to are programmed.
+    pub fn waits(&self, chunk: u32) -> (Done, Done) {
+        let node = &self.nodes[chunk as usize];
+        (node.known, node.programmed)
+    }
+
+    /// Appends the trained models of a chunk, the oldest first.
+    pub fn trained(&self, chunk: u32, all: &mut Vec<Covering>) {
+        let before = all.len();
+        all.extend(self.list(self.nodes[chunk as usize].trained).map(|held| held.own));
+        all[before..].reverse();
+    }
+
+    /// Bytes that the head of a record takes: identifier and models.
+    pub fn head_bytes(&self, parts: &Parts<'_>) -> u64 {
+        u64::from(parts.model_count()) * MODEL_BYTES + identifier_bytes(parts.outlier_count(), self.lpas)
+    }
+
+    /// Sets the head of a chunk, as it is on flash, in place of what was known of it.
+    pub fn set_head(&mut self, chunk: u32, parts: &Parts<'_>, known: Done) {
+        self.enter(chunk);
+        self.drop_head(chunk);
+        for own in parts.models().rev() {
+            let at = self.new_held(own, self.nodes[chunk as usize].models);
+            self.nodes[chunk as usize].models = at;
+        }
+        let node = &mut self.nodes[chunk as usize];
+        (node.model_count, node.outliers) = (parts.model_count(), parts.outlier_count());
+        (node.has_identifier, node.bits, node.known) = (true, parts.identifier(), known);
+        self.identifiers += identifier_bytes(node.outliers, self.lpas);
+    }
+
+    /// Forgets the head of a chunk. Returns the bytes that it took.
+    pub fn drop_head(&mut self, chunk: u32) -> u64 {
+        let before = self.models * MODEL_BYTES + self.identifiers;
+        while self.nodes[chunk as usize].model_count > 0 {
+            self.drop_last_model(chunk as usize);
+        }
+        self.drop_identifier(chunk as usize);
+        before - self.models * MODEL_BYTES - self.identifiers
+    }
+
+    fn drop_identifier(&mut self, chunk: usize) {
+        let node = &mut self.nodes[chunk];
+        if node.has_identifier {
+            self.identifiers -= identifier_bytes(node.outliers, self.lpas);
+        }
+        (node.has_identifier, node.outliers, node.missing_models) = (false, 0, 0);
+    }
+
+    fn drop_last_model(&mut self, chunk: usize) {
+        let (mut before, mut at) = (NONE, self.nodes[chunk].models);
+        while self.held[at as usize].next != NONE {
+            (before, at) = (at, self.held[at as usize].next);
+        }
+        if before == NONE {
+            self.nodes[chunk].models = NONE;
+        } else {
+            self.held[before as usize].next = NONE;
+        }
+        self.free(at);
+        self.nodes[chunk].model_count -= 1;
+        self.nodes[chunk].missing_models += 1;
+    }
+
+    // Replacement
+
+    /// The least recently used chunk.
+    pub fn coldest(&self) -> Option<u32> {
+        (self.tail != NONE).then_some(self.tail)
+    }
+
+    /// Puts something out, in the order of the paper: of the coldest node the last clean outlier mapping; when it has none,
+    /// but something newer than flash, that has to be written back; else its last model; with the last one, the
+    /// identifier. `None`: the cache is empty.
+    pub fn put_out(&mut self) -> Option<PutOut> {
+        let chunk = self.tail;
+        if chunk == NONE {
+            return None;
+        }
+        let node = &mut self.nodes[chunk as usize];
+        if !node.clean.is_empty() {
+            let slot = node.clean.tail();
+            self.points.unlink(&mut node.clean, slot);
+            self.points.remove(slot);
+        } else if node.is_dirty() {
+            return Some(PutOut::Dirty(chunk));
+        } else if node.model_count > 1 {
+            self.drop_last_model(chunk as usize);
+        } else {
+            self.drop_head(chunk);
+        }
+        self.leave_if_empty(chunk);
+        Some(PutOut::Something)
+    }
+
+    /// Drops the node of a chunk that holds nothing.
+    fn leave_if_empty(&mut self, chunk: u32) {
+        let node = &self.nodes[chunk as usize];
+        if node.clean.is_empty() && !node.is_dirty() && !node.has_identifier {
+            self.unlink(chunk);
+            self.nodes[chunk as usize] = ABSENT;
+            self.present -= 1;
+        }
+    }
+
+    /// A chunk is on flash as it is here, with this record: what was newer becomes clean. The head is as before the chunk was
+    /// changed: it is to be set anew, or dropped.
+    pub fn cleaned(&mut self, chunk: u32, parts: &Parts<'_>) {
+        let bits = parts.identifier();
+        let (first, end) = self.lpns_of(chunk);
+        let mut from = first;
+        while let Some(lpn) = self.points.next_present(from, end) {
+            from = Lpn(lpn.0 + 1);
+            let Some(slot) = self.points.find(lpn) else { continue };
+            let clean = !self.points.get(slot).is_dirty();
+            let stays = bit(&bits, (lpn.0 - first.0) as u16);
+            if clean && stays {
+                continue;
+            }
+            self.leave_list(chunk as usize, slot);
+            if stays {
+                self.points.get_mut(slot).set_dirty(false);
+                self.points.get_mut(slot).set_list(0);
+                self.points.insert_by_use(&mut self.nodes[chunk as usize].clean, slot);
+            } else {
+                self.points.remove(slot);
+            }
+        }
+        self.drop_hidden(chunk as usize, |_, _| true);
+        self.nodes[chunk as usize].programmed = Done::READY;
+    }
+
+    /// Drops the head of a chunk, and its node if nothing is left.
+    pub fn without_head(&mut self, chunk: u32) {
+        self.drop_head(chunk);
+        self.leave_if_empty(chunk);
+    }
+
+    /// The first chunk at or behind `from` with something newer than flash.
+    pub fn next_dirty(&self, from: u32) -> Option<u32> {
+        (from..self.nodes.len() as u32).find(|&chunk| self.is_dirty(chunk))
+    }
+
+    /// Starts bringing what a lookup will touch into the processor's cache.
+    #[inline]
+    pub fn expect(&self, lpn: Lpn) {
+        self.points.expect(lpn);
+    }
+
+    /// Checks counts and lists against the nodes; one sentence for the first breach.
+    pub fn check(&self) -> Result<(), String> {
+        let mut listed = 0;
+        let mut at = self.head;
+        while at != NONE && listed <= self.present {
+            (at, listed) = (self.nodes[at as usize].next, listed + 1);
+        }
+        let present = self.nodes.iter().filter(|node| node.is_present).count() as u64;
+        if (present, listed) != (self.present, self.present) {
+            return Err(format!(
+                "{present} TP nodes are there, {listed} listed and {} counted",
+                self.present
+            ));
+        }
+        let (mut models, mut identifiers, mut trained, mut points) = (0, 0, 0, 0);
+        let (mut dirty, mut logs, mut dirty_nodes) = (0, 0, 0);
+        for (chunk, node) in (0..).zip(&self.nodes) {
+            let (first, end) = self.lpns_of(chunk);
+            let mut counts = [0; 3];
+            let mut from = first;
+            while let Some(lpn) = self.points.next_present(from, end) {
+                from = Lpn(lpn.0 + 1);
+                if let Some(entry) = self.point(lpn) {
+                    counts[usize::from(entry.is_dirty()) + usize::from(Self::is_log(entry))] += 1;
+                }
+            }
+            let lists = [node.trained, node.models].map(|list| self.list(list).count() as u32);
+            if counts != [node.clean.len(), node.dirty, node.logs]
+                || lists != [node.trained_count, node.model_count]
+            {
+                return Err(format!(
+                    "chunk {chunk} has {counts:?} clean, outlier and log mappings and {lists:?} models, but counts {:?} and {:?}",
+                    [node.clean.len(), node.dirty, node.logs],
+                    [node.trained_count, node.model_count]
+                ));
+            }
+            if !node.is_present && (node.is_dirty() || node.has_identifier || counts[0] > 0) {
+                return Err(format!("chunk {chunk} has no TP node but mappings"));
+            }
+            models += u64::from(lists[0] + lists[1]);
+            trained += u64::from(lists[0]);
+            identifiers += if node.has_identifier { identifier_bytes(node.outliers, self.lpas) } else { 0 };
+            points += u64::from(counts.iter().sum::<u32>());
+            dirty += u64::from(node.dirty);
+            logs += u64::from(node.logs);
+            dirty_nodes += u32::from(node.is_dirty());
+        }
+        let found = (models, identifiers, trained, points, dirty, logs, dirty_nodes);
+        let counted = (
+            self.models,
+            self.identifiers,
+            self.trained,
+            self.points.len() as u64,
+            self.dirty_points,
+            self.logs,
+            self.dirty_nodes,
+        );
+        if found != counted {
+            return Err(format!("the cache holds {found:?} but counts {counted:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// The list number of log mappings among those newer than flash.
+const LOG: usize = 1;

@@ -1,0 +1,119 @@
+//! Collection of linear groups: one victim at a time, a page a step.
+//!
+//! A page is copied in the place in which it lies, so that the LPAs of a stream stay in order, to a linear group that all
+//! victims share; its mapping is a log mapping like that of a page of the host, and is trained like one. So a copy takes no read of a
+//! translation page, and counts as soon as it is made: until the victim is erased, which waits for the copies, the original
+//! is there for a power cut to find.
+
+use super::map::Map;
+use super::writer::Writer;
+use crate::checkpoint::Journal;
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::scheme::VictimPolicy;
+use crate::space::Stream;
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
+
+/// The collection under way, if any.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    policy: VictimPolicy,
+    victim: Option<u32>,
+    cursor: Ppn,
+    end: Ppn,
+    pace: u32,
+    done: Done,
+}
+
+impl Collector {
+    /// No collection under way.
+    pub fn new(policy: VictimPolicy) -> Collector {
+        Collector { policy, victim: None, cursor: Ppn(0), end: Ppn(0), pace: 1, done: Done::READY }
+    }
+
+    /// Whether a victim is being emptied.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.victim.is_some()
+    }
+
+    /// Steps for each page that the host writes.
+    pub fn pace(&self) -> u32 {
+        self.pace
+    }
+
+    /// Chooses a victim. `false`: there is none whose collection gains a page.
+    pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        self.victim = match self.policy {
+            VictimPolicy::Greedy => flash.space.fewest_valid(),
+            VictimPolicy::CostBenefit => flash.space.best_benefit(),
+        };
+        let Some(victim) = self.victim else { return false };
+        let valid = flash.space.valid_in(victim);
+        let gain = flash.space.capacity_of(victim).saturating_sub(valid).max(1);
+        flash.space.collect(victim);
+        self.pace = valid.div_ceil(gain) + 1;
+        (self.cursor, self.end) = flash.space.pages_of(victim);
+        self.done = Done::READY;
+        true
+    }
+
+    /// One step of the collection under way: a page copied, or the victim erased.
+    pub fn step<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        map: &mut Map,
+        writer: &mut Writer,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        let Some(victim) = self.victim else { return Ok(()) };
+        let Some(from) = flash.space.next_valid(self.cursor, self.end) else {
+            return self.finish(flash, victim, journal);
+        };
+        self.cursor = Ppn(from.0 + 1);
+        let done = if flash.space.kind(victim) == PageKind::Translation {
+            flash.counters.moved_translation += 1;
+            map.records.relocate(flash, from, Done::READY)?
+        } else {
+            Self::copy(flash, map, writer, from)?
+        };
+        self.done = flash.join(self.done, done);
+        Ok(())
+    }
+
+    fn copy<N: Nand>(
+        flash: &mut Flash<N>,
+        map: &mut Map,
+        writer: &mut Writer,
+        from: Ppn,
+    ) -> Result<Done, Fault> {
+        let (oob, read) = flash.read_to_move(from, Cause::Collection, Done::READY)?;
+        assert!(oob.kind == PageKind::Data);
+        let (source, lpn) = (if oob.lost { Source::Nothing } else { Source::Page(from) }, Lpn(oob.id));
+        let (content, cause) = (Content::of(oob), Cause::Collection);
+        let (to, done) = writer.program(flash, map, Stream::COLLECTION, lpn, content, source, cause, read)?;
+        map.put(flash, lpn, to, done, Cause::Collection, Done::READY)?;
+        flash.invalidate(from);
+        flash.counters.moved_data += 1;
+        flash.counters.gc_hits += 1;
+        Ok(done)
+    }
+
+    /// Erases the victim. Trims are made durable first, as in [`crate::gc`].
+    fn finish<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        victim: u32,
+        journal: &mut Journal,
+    ) -> Result<(), Fault> {
+        journal.write_pending(flash)?;
+        if flash.space.kind(victim) == PageKind::Data {
+            flash.counters.collections_data += 1;
+        } else {
+            flash.counters.collections_translation += 1;
+        }
+        flash.erase(victim, Cause::Collection, self.done)?;
+        self.victim = None;
+        Ok(())
+    }
+}

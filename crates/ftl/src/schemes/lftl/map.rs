@@ -1,0 +1,794 @@
+//! The mapping: TP nodes in memory and chunks on flash; lookups, training, write-back, trims.
+
+use super::cache::{Answer, Cache, PutOut, MODEL_BYTES, NODE_BYTES, POINT_BYTES};
+use super::open::Open;
+use super::record::{Chunk, Covering, Packer, Parts};
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
+use crate::records::{record_in, Records};
+use crate::table::{entry, mapped, UNMAPPED};
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
+use std::ops::Range;
+
+/// Bytes of a record up to which a chunk counts as linear: its head is worth loading before it is asked for.
+const LINEAR_BYTES: usize = 48;
+/// Bytes made free before a translation page is read: what most misses need.
+const USUAL_BYTES: u64 = NODE_BYTES + 2 * MODEL_BYTES + 2 * POINT_BYTES;
+
+/// What the mapping is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// LPNs of the device.
+    pub exported_pages: u32,
+    /// LPNs of a subspace, at most 65,536.
+    pub subspace_pages: u32,
+    /// LPNs of a chunk.
+    pub chunk_lpas: u32,
+    /// Bytes of a point mapping on flash.
+    pub point_bytes: usize,
+    /// Bytes for everything in memory.
+    pub budget: u64,
+    /// Bytes of log mappings beyond which some are trained.
+    pub log_bytes: u64,
+    /// Chunks behind the requested one whose heads are loaded with it.
+    pub ahead: u32,
+    /// Controller work of a prediction, ns.
+    pub predict_ns: u64,
+    /// Controller work of looking at a point while a model is made, ns.
+    pub train_ns: u64,
+}
+
+/// Where a page is, and how that was found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The page, if the LPN is mapped.
+    pub ppn: Option<Ppn>,
+    /// By a model.
+    pub by_model: bool,
+    /// Without reading flash.
+    pub hit: bool,
+}
+
+/// A log mapping that is to be trained.
+#[derive(Clone, Copy, Debug)]
+struct Logged {
+    group: u16,
+    point: Point,
+}
+
+/// Directory, TP nodes, block lists and training.
+#[derive(Clone, Debug)]
+pub struct Map {
+    shape: Shape,
+    /// Translation pages.
+    pub records: Records,
+    /// TP nodes.
+    pub cache: Cache,
+    /// Linear groups.
+    pub lists: BlockLists,
+    /// Subspaces and open groups.
+    pub open: Open,
+    trainer: Trainer,
+    packer: Packer,
+    /// State of the generator that draws random samples.
+    random: u32,
+    /// Log mappings by subspace.
+    logs: Vec<u32>,
+    logged: Vec<Logged>,
+    points: Vec<Point>,
+    exemplary: Vec<Point>,
+    table: Vec<u32>,
+    candidates: Vec<Covering>,
+    /// A translation page, and the records that were merged for one: chunk and where its record begins.
+    page: Vec<u8>,
+    merged: Vec<u8>,
+    bounds: Vec<(u32, u32)>,
+    /// No chunk below this one is newer than on flash.
+    clean_below: u32,
+    /// Translation pages written back so far.
+    write_backs: u64,
+}
+
+impl Map {
+    /// An empty mapping.
+    pub fn new(shape: Shape, lists: BlockLists, open: Open, settings: Settings, page_bytes: u32) -> Map {
+        let chunks = shape.exported_pages.div_ceil(shape.chunk_lpas);
+        let subspaces = shape.exported_pages.div_ceil(shape.subspace_pages);
+        let subspace = shape.subspace_pages as usize;
+        Map {
+            shape,
+            records: Records::new(chunks, page_bytes, shape.budget as usize + 2 * page_bytes as usize),
+            cache: Cache::new(chunks, shape.chunk_lpas, shape.budget),
+            lists,
+            open,
+            trainer: Trainer::new(settings, subspace),
+            packer: Packer::default(),
+            random: 1,
+            logs: vec![0; subspaces as usize],
+            logged: Vec::with_capacity(subspace),
+            points: Vec::with_capacity(subspace),
+            exemplary: Vec::with_capacity(Settings::MOST_SAMPLED),
+            table: Vec::with_capacity(shape.chunk_lpas as usize),
+            candidates: Vec::with_capacity(4 * shape.chunk_lpas as usize),
+            page: Vec::with_capacity(page_bytes as usize),
+            merged: Vec::with_capacity(shape.budget as usize + 2 * page_bytes as usize),
+            bounds: Vec::with_capacity(chunks as usize),
+            clean_below: 0,
+            write_backs: 0,
+        }
+    }
+
+    /// What it is made of.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Bytes that one operation brings in, at most, and what is kept free beside: a chunk's node, its outlier mappings, and a
+    /// model for three LPAs and one of nowhere for two.
+    pub fn most_of_chunk(lpas: u32) -> u64 {
+        2 * NODE_BYTES + u64::from(lpas) * (POINT_BYTES + MODEL_BYTES / 2) + 128
+    }
+
+    /// The chunk of an LPN, and its offset there.
+    #[inline]
+    pub fn place(&self, lpn: Lpn) -> (u32, u16) {
+        (lpn.0 / self.shape.chunk_lpas, (lpn.0 % self.shape.chunk_lpas) as u16)
+    }
+
+    fn first_lpn(&self, chunk: u32) -> Lpn {
+        Lpn(chunk * self.shape.chunk_lpas)
+    }
+
+    /// LPNs of a chunk; the last one may be cut short by the device's end.
+    pub fn lpns_in(&self, chunk: u32) -> u32 {
+        self.shape.chunk_lpas.min(self.shape.exported_pages - self.first_lpn(chunk).0)
+    }
+
+    /// How a chunk is packed.
+    pub fn chunk(&self, chunk: u32) -> Chunk {
+        Chunk {
+            first_lpa: (self.first_lpn(chunk).0 % self.shape.subspace_pages) as u16,
+            lpas: self.shape.chunk_lpas as u16,
+            point_bytes: self.shape.point_bytes,
+        }
+    }
+
+    /// Bytes in use.
+    pub fn bytes(&self) -> u64 {
+        self.records.directory_bytes() + self.cache.bytes() + self.lists.bytes() + self.open.bytes()
+    }
+
+    /// The budget holds whenever something was added.
+    fn keep_budget(&self) {
+        let bytes = self.bytes();
+        assert!(bytes <= self.shape.budget, "the mapping takes {bytes} bytes of {}", self.shape.budget);
+    }
+
+    /// Whether nothing of a chunk was ever mapped, which is known without a read.
+    pub fn is_blank(&self, chunk: u32) -> bool {
+        !self.cache.has(chunk) && self.records.ppn(self.records.page_of(chunk)).is_none()
+    }
+
+    // Lookups
+
+    /// Where `lpn` is, the first of `rest` pages of a request, and when that is known.
+    pub fn lookup<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Found, Done), Fault> {
+        let (number, offset) = self.place(lpn);
+        let found = |entry: u32, hit: bool| Found { ppn: mapped(entry), by_model: false, hit };
+        match self.cache.answer(lpn, offset) {
+            Answer::Point(entry, known) => Ok((found(entry, true), flash.join(at, known))),
+            Answer::Nowhere(known) => Ok((found(UNMAPPED, true), flash.join(at, known))),
+            Answer::Model(model, known) => {
+                let at = flash.join(at, known);
+                let ppn = self.chunk(number).predict(&self.lists, model, offset);
+                let at = flash.compute(self.shape.predict_ns, at);
+                Ok((Found { ppn, by_model: true, hit: true }, at))
+            }
+            Answer::Missing if self.is_blank(number) => Ok((found(UNMAPPED, true), at)),
+            Answer::Missing => self.load(flash, number, offset, rest, at),
+        }
+    }
+
+    /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched with them: the
+    /// outlier mappings that the rest of the request will ask for, and the heads of linear chunks behind this one.
+    fn load<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        number: u32,
+        offset: u16,
+        rest: u32,
+        at: Done,
+    ) -> Result<(Found, Done), Fault> {
+        let mut at = self.make_way(flash, USUAL_BYTES, Cause::Translation, at)?;
+        loop {
+            let Some(known) = self.records.load(flash, number, Cause::Translation, at)? else {
+                return Ok((Found { ppn: None, by_model: false, hit: true }, at));
+            };
+            let mut page = std::mem::take(&mut self.page);
+            page.clear();
+            page.extend_from_slice(flash.buffer());
+            let parts = self.chunk(number).parts(record_in(&page, number));
+            let last = (u32::from(offset) + rest - 1).min(self.lpns_in(number) - 1);
+            let wanted = (last - u32::from(offset) + 1).min(parts.outlier_count());
+            let need = NODE_BYTES + self.cache.head_bytes(&parts) + u64::from(wanted) * POINT_BYTES;
+            let before = self.write_backs;
+            at = self.make_way(flash, need, Cause::Translation, known)?;
+            // What was written back to make way may have been in this very page.
+            let found = (self.write_backs == before).then(|| {
+                let found = self.install(flash, number, offset, last as u16, &parts, known);
+                self.install_ahead(flash, number, &page, known);
+                found
+            });
+            self.page = page;
+            if let Some(found) = found {
+                let done = if found.by_model { flash.compute(self.shape.predict_ns, at) } else { at };
+                return Ok((found, done));
+            }
+        }
+    }
+
+    /// Enters the head of a chunk, and its outlier mappings from `offset` to `last`. There is room for them.
+    fn install<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        number: u32,
+        offset: u16,
+        last: u16,
+        parts: &Parts<'_>,
+        known: Done,
+    ) -> Found {
+        let mut found = Found { ppn: None, by_model: false, hit: false };
+        self.cache.set_head(number, parts, known);
+        let first = self.first_lpn(number);
+        parts.each_outlier(|outlier, entry| {
+            let lpn = Lpn(first.0 + u32::from(outlier));
+            if outlier == offset {
+                found.ppn = mapped(entry);
+            }
+            // A model trained since may have made it a member.
+            let is_missing = matches!(self.cache.peek(lpn, outlier), Answer::Missing);
+            if offset <= outlier && outlier <= last && is_missing {
+                self.cache.add_clean(lpn, entry, known);
+                flash.counters.prefetched += u64::from(outlier != offset);
+            }
+        });
+        self.keep_budget();
+        self.cache.touch(number);
+        if let Answer::Model(model, _) = self.cache.peek(Lpn(first.0 + u32::from(offset)), offset) {
+            found.ppn = self.chunk(number).predict(&self.lists, model, offset);
+            found.by_model = true;
+        }
+        found
+    }
+
+    /// Loads the heads of linear chunks behind this one, in the same translation page, that nobody has asked for yet. What has
+    /// to be written first is not put out for them.
+    fn install_ahead<N: Nand>(&mut self, flash: &mut Flash<N>, number: u32, page: &[u8], known: Done) {
+        let range = self.records.range(self.records.page_of(number));
+        for ahead in number + 1..range.end.min(number + 1 + self.shape.ahead) {
+            let record = record_in(page, ahead);
+            if record.is_empty() || record.len() > LINEAR_BYTES || self.cache.has(ahead) {
+                continue;
+            }
+            let parts = self.chunk(ahead).parts(record);
+            let need = NODE_BYTES + self.cache.head_bytes(&parts);
+            while self.bytes() + need > self.shape.budget {
+                let coldest = self.cache.coldest();
+                if coldest == Some(number) || self.cache.put_out() != Some(PutOut::Something) {
+                    return;
+                }
+                flash.counters.replaced += 1;
+            }
+            self.cache.set_head(ahead, &parts, known);
+            self.cache.touch(number);
+            flash.counters.prefetched += u64::from(parts.model_count());
+            self.keep_budget();
+        }
+    }
+
+    // Updates
+
+    /// `lpn` is at `ppn` from now on, programmed at `programmed`: a log mapping. The mapping before need not be known.
+    pub fn put<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        ppn: Ppn,
+        programmed: Done,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let at = self.make_way(flash, NODE_BYTES + POINT_BYTES + 1, cause, at)?;
+        let was_log = self.cache.point(lpn).is_some_and(Cache::is_log);
+        let subspace = (lpn.0 / self.shape.subspace_pages) as usize;
+        // A page that recovery found in a block retired since its superblock was opened is in no linear group.
+        let logs = self.lists.local(ppn).is_some();
+        self.logs[subspace] += u32::from(logs);
+        self.logs[subspace] -= u32::from(was_log);
+        self.cache.set(lpn, ppn.0, programmed, logs);
+        self.keep_budget();
+        self.clean_below = self.clean_below.min(self.place(lpn).0);
+        if self.cache.log_bytes() > self.shape.log_bytes {
+            let most = (0..self.logs.len()).max_by_key(|&at| (self.logs[at], std::cmp::Reverse(at)));
+            self.train(flash, most.unwrap_or(0) as u32, None);
+        }
+        Ok(at)
+    }
+
+    // Training
+
+    /// The superblock is full, or its stream left it: its linear group is closed, and models are made of what was written to it.
+    pub fn close<N: Nand>(&mut self, flash: &mut Flash<N>, superblock: u32) {
+        for subspace in 0..self.logs.len() {
+            if self.logs[subspace] > 0 {
+                self.train(flash, subspace as u32, Some(superblock));
+            }
+        }
+    }
+
+    /// Makes models of the log mappings of a subspace: of those in one superblock, or of all.
+    fn train<N: Nand>(&mut self, flash: &mut Flash<N>, subspace: u32, only: Option<u32>) {
+        let first = subspace * self.shape.subspace_pages;
+        let end = (first + self.shape.subspace_pages).min(self.shape.exported_pages);
+        let mut logged = std::mem::take(&mut self.logged);
+        logged.clear();
+        let (mut from, mut left) = (Lpn(first), self.logs[subspace as usize]);
+        while let Some(lpn) = self.cache.next_point(from, Lpn(end)).filter(|_| left > 0) {
+            from = Lpn(lpn.0 + 1);
+            let Some(point) = self.cache.point(lpn).filter(|point| Cache::is_log(point)) else { continue };
+            left -= 1;
+            let Some((group, local)) = self.lists.local(Ppn(point.ppn)) else {
+                unreachable!("PPN {} was programmed in a block that is in no linear group", point.ppn)
+            };
+            if only.is_none_or(|superblock| self.lists.superblock_of(group) == superblock) {
+                logged.push(Logged { group, point: ((lpn.0 - first) as u16, local) });
+            }
+        }
+        logged.sort_unstable_by_key(|logged| (logged.group, logged.point.0));
+        for of_group in logged.chunk_by(|a, b| a.group == b.group) {
+            self.points.clear();
+            self.points.extend(of_group.iter().map(|logged| logged.point));
+            self.train_points(flash, subspace, of_group[0].group);
+        }
+        self.logs[subspace as usize] -= logged.len() as u32;
+        self.logged = logged;
+    }
+
+    /// Makes models of `self.points`, all of one linear group.
+    fn train_points<N: Nand>(&mut self, flash: &mut Flash<N>, subspace: u32, group: u16) {
+        let superblock = self.lists.superblock_of(group);
+        let is_there = |stream| flash.space.frontier(stream).is_some_and(|open| open.0 == superblock);
+        self.open.take_exemplary(subspace, is_there, &mut self.exemplary);
+        let state = &mut self.random;
+        let mut random = |below: u32| {
+            *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            ((u64::from(*state) * u64::from(below)) >> 32) as u32
+        };
+        self.trainer.train(group, &self.points, &self.exemplary, &mut random);
+        let ns = self.trainer.looked_at * self.shape.train_ns;
+        let trained = flash.compute(ns, Done::READY);
+        let first = Lpn(subspace * self.shape.subspace_pages);
+        let mut outliers = self.trainer.outliers.len() as u64;
+        for at in 0..self.trainer.outliers.len() {
+            self.cache.is_outlier(Lpn(first.0 + u32::from(self.trainer.outliers[at].0)));
+        }
+        for at in 0..self.trainer.models.len() {
+            let own = self.trainer.models[at];
+            outliers += self.apply(flash, first, own.model, own.last, trained);
+        }
+        let counters = &mut flash.counters;
+        counters.regressions += u64::from(self.trainer.iterations > 0);
+        counters.regression_iterations += u64::from(self.trainer.iterations);
+        counters.regression_points += self.points.len() as u64;
+        counters.regression_outliers += outliers;
+        counters.regression_literal_outliers += self.trainer.literal_outliers;
+    }
+
+    /// Enters a sub-model in each chunk that it covers. Where it has a single page, that is an outlier. Returns how many such
+    /// there were.
+    fn apply<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        subspace: Lpn,
+        model: LinearModel,
+        last: u16,
+        trained: Done,
+    ) -> u64 {
+        let (mut lpn, last) = (subspace.0 + u32::from(model.start), subspace.0 + u32::from(last));
+        let mut alone = 0;
+        while lpn <= last {
+            let (number, offset) = self.place(Lpn(lpn));
+            let end = (self.first_lpn(number).0 + self.shape.chunk_lpas - 1).min(last);
+            let is_log = |map: &Map, lpn: u32| map.cache.point(Lpn(lpn)).is_some_and(Cache::is_log);
+            let members = (lpn..=end).filter(|&lpn| is_log(self, lpn)).count();
+            let (mut known, mut programmed) = self.cache.waits(number);
+            for member in lpn..=end {
+                if !is_log(self, member) {
+                    continue;
+                }
+                if members == 1 {
+                    self.cache.is_outlier(Lpn(member));
+                    alone += 1;
+                } else if let Some(point) = self.cache.remove(Lpn(member)) {
+                    programmed = flash.join(programmed, point.done);
+                }
+            }
+            if members > 1 {
+                known = flash.join(known, trained);
+                let own = Covering { first: offset, last: offset + (end - lpn) as u16, model };
+                self.cache.train(number, own, known, programmed);
+                self.keep_budget();
+            }
+            lpn = end + 1;
+        }
+        alone
+    }
+
+    // Replacement
+
+    /// Makes `bytes` bytes free, in the order of the paper. Completes when what had to be written is.
+    pub fn make_way<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        bytes: u64,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let mut done = at;
+        while self.bytes() + bytes > self.shape.budget {
+            match self.cache.put_out() {
+                Some(PutOut::Something) => flash.counters.replaced += 1,
+                Some(PutOut::Dirty(chunk)) => {
+                    flash.counters.replaced_dirty += 1;
+                    done = self.write_back(flash, chunk, false, cause, done)?;
+                }
+                None => panic!("{} bytes are not enough for one chunk", self.shape.budget),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes the translation page of a chunk with all that is newer in memory, trained first. `stays`: the chunk's head is
+    /// wanted further.
+    fn write_back<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        number: u32,
+        stays: bool,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        self.train_chunks(flash, number);
+        let (shape, cache, lists) = (self.shape, &self.cache, &self.lists);
+        let (packer, table, candidates) = (&mut self.packer, &mut self.table, &mut self.candidates);
+        let (merged, bounds) = (&mut self.merged, &mut self.bounds);
+        merged.clear();
+        bounds.clear();
+        let mut waits = Done::READY;
+        let range = self.records.range(self.records.page_of(number));
+        for chunk in range.clone().filter(|&chunk| cache.is_dirty(chunk)) {
+            waits = Self::programmed(flash, cache, &shape, chunk, waits);
+        }
+        let at = flash.join(at, waits);
+        let merge = |number: u32, old: &[u8], record: &mut Vec<u8>| {
+            // Not those of neighbours that are merged with this page: they are not trained.
+            if !range.contains(&number) || !cache.is_dirty(number) {
+                return None;
+            }
+            let chunk = Self::chunk_of(&shape, number);
+            chunk.decode(lists, old, table);
+            candidates.clear();
+            candidates.extend(chunk.parts(old).models());
+            Self::newer(cache, lists, &shape, number, table, candidates);
+            packer.pack(&chunk, lists, table, candidates, record);
+            bounds.push((number, merged.len() as u32));
+            merged.extend_from_slice(record);
+            Some(waits)
+        };
+        let (_, done) = self.records.merge(flash, number, merge, cause, at)?;
+        self.write_backs += 1;
+        self.refresh(number, stays);
+        self.keep_budget();
+        Ok(done)
+    }
+
+    /// Trains what is logged of the chunks in the translation page of `number`.
+    fn train_chunks<N: Nand>(&mut self, flash: &mut Flash<N>, number: u32) {
+        let range = self.records.range(self.records.page_of(number));
+        let mut chunk = range.start;
+        while chunk < range.end {
+            if self.cache.logs_of(chunk) > 0 {
+                self.train(flash, self.first_lpn(chunk).0 / self.shape.subspace_pages, None);
+            }
+            chunk += 1;
+        }
+    }
+
+    /// When all pages that a chunk's newer mappings lead to are programmed.
+    fn programmed<N: Nand>(flash: &mut Flash<N>, cache: &Cache, shape: &Shape, chunk: u32, at: Done) -> Done {
+        let (known, programmed) = cache.waits(chunk);
+        let trained = flash.join(known, programmed);
+        let mut done = flash.join(at, trained);
+        let (mut from, end) = (Lpn(chunk * shape.chunk_lpas), Lpn((chunk + 1) * shape.chunk_lpas));
+        while let Some(lpn) = cache.next_point(from, end) {
+            from = Lpn(lpn.0 + 1);
+            if let Some(point) = cache.point(lpn).filter(|point| point.is_dirty()) {
+                done = flash.join(done, point.done);
+            }
+        }
+        done
+    }
+
+    fn chunk_of(shape: &Shape, number: u32) -> Chunk {
+        let first = number * shape.chunk_lpas;
+        Chunk {
+            first_lpa: (first % shape.subspace_pages) as u16,
+            lpas: shape.chunk_lpas as u16,
+            point_bytes: shape.point_bytes,
+        }
+    }
+
+    /// Applies to the table of a chunk what memory holds that is newer than flash, and adds its models to `candidates`.
+    fn newer(
+        cache: &Cache,
+        lists: &BlockLists,
+        shape: &Shape,
+        number: u32,
+        table: &mut [u32],
+        candidates: &mut Vec<Covering>,
+    ) {
+        let chunk = Self::chunk_of(shape, number);
+        let before = candidates.len();
+        cache.trained(number, candidates);
+        for own in &candidates[before..] {
+            for offset in own.first..=own.last {
+                let ppn = chunk.predict(lists, own.model, offset);
+                table[usize::from(offset)] = entry(ppn);
+            }
+        }
+        let first = number * shape.chunk_lpas;
+        let mut from = Lpn(first);
+        while let Some(lpn) = cache.next_point(from, Lpn(first + shape.chunk_lpas)) {
+            from = Lpn(lpn.0 + 1);
+            if let Some(point) = cache.point(lpn) {
+                table[(lpn.0 - first) as usize] = point.ppn;
+            }
+        }
+    }
+
+    /// The chunks that were just merged are on flash as they are in memory. Heads that were in memory stay, anew, as far as
+    /// there is room for them; that of `coldest` only if it `stays`.
+    fn refresh(&mut self, coldest: u32, stays: bool) {
+        let merged = std::mem::take(&mut self.merged);
+        let bounds = std::mem::take(&mut self.bounds);
+        for (at, &(number, from)) in bounds.iter().enumerate() {
+            let end = bounds.get(at + 1).map_or(merged.len(), |next| next.1 as usize);
+            let chunk = self.chunk(number);
+            let parts = chunk.parts(&merged[from as usize..end]);
+            let wants = self.cache.wants_head(number) && (number != coldest || stays);
+            self.cache.cleaned(number, &parts);
+            let (known, _) = self.cache.waits(number);
+            let freed = self.cache.drop_head(number);
+            debug_assert!(freed < self.shape.budget);
+            if wants && self.bytes() + self.cache.head_bytes(&parts) <= self.shape.budget {
+                self.cache.set_head(number, &parts, known);
+            } else {
+                self.cache.without_head(number);
+            }
+        }
+        (self.merged, self.bounds) = (merged, bounds);
+    }
+
+    /// Writes one translation page that is behind; `None` when there is none left.
+    pub fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        if self.cache.dirty_nodes() == 0 {
+            return Ok(None);
+        }
+        match self.cache.next_dirty(self.clean_below) {
+            Some(chunk) => {
+                self.clean_below = chunk;
+                self.write_back(flash, chunk, true, Cause::Checkpoint, Done::READY).map(Some)
+            }
+            None => unreachable!("a chunk below {} is newer than on flash", self.clean_below),
+        }
+    }
+
+    // Trims
+
+    /// Unmaps offsets `range` of a chunk, and gives the pages that they led to. Completes when these are known.
+    pub fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        number: u32,
+        range: Range<u32>,
+        at: Done,
+        pages: &mut Vec<Ppn>,
+    ) -> Result<Done, Fault> {
+        pages.clear();
+        if self.is_blank(number) {
+            return Ok(at);
+        }
+        let mut done = self.make_way(flash, NODE_BYTES + MODEL_BYTES + 1, Cause::Translation, at)?;
+        let first = self.first_lpn(number).0;
+        let in_memory = |map: &Map, offset: u32| {
+            let answer = map.cache.peek(Lpn(first + offset), offset as u16);
+            map.cache.has(number) && !matches!(answer, Answer::Missing)
+        };
+        self.table.clear();
+        self.table.resize(self.shape.chunk_lpas as usize, UNMAPPED);
+        if !range.clone().all(|offset| in_memory(self, offset)) {
+            if let Some(loaded) = self.records.load(flash, number, Cause::Translation, done)? {
+                done = loaded;
+                let record = record_in(flash.buffer(), number);
+                self.chunk(number).decode(&self.lists, record, &mut self.table);
+            }
+        }
+        for offset in range.clone() {
+            let lpn = Lpn(first + offset);
+            let entry = match self.cache.peek(lpn, offset as u16) {
+                Answer::Point(entry, known) => {
+                    done = flash.join(done, known);
+                    mapped(entry)
+                }
+                Answer::Model(model, known) => {
+                    done = flash.join(done, known);
+                    self.chunk(number).predict(&self.lists, model, offset as u16)
+                }
+                Answer::Nowhere(_) => None,
+                Answer::Missing => mapped(self.table[offset as usize]),
+            };
+            pages.extend(entry);
+        }
+        if !pages.is_empty() {
+            self.forget(number, range);
+        }
+        Ok(done)
+    }
+
+    /// Enters that offsets `range` of a chunk are mapped nowhere. There is room for it.
+    fn forget(&mut self, number: u32, range: Range<u32>) {
+        let first = self.first_lpn(number).0;
+        let subspace = (first / self.shape.subspace_pages) as usize;
+        for lpn in (first + range.start..first + range.end).map(Lpn) {
+            let removed = self.cache.remove(lpn);
+            self.logs[subspace] -= u32::from(removed.is_some_and(|point| Cache::is_log(&point)));
+        }
+        let chunk = self.chunk(number);
+        let (start, group) = (chunk.first_lpa + range.start as u16, LinearModel::NOWHERE);
+        let model = LinearModel { start, group, ..LinearModel::default() };
+        let own = Covering { first: range.start as u16, last: range.end as u16 - 1, model };
+        let (known, programmed) = self.cache.waits(number);
+        self.cache.train(number, own, known, programmed);
+        self.keep_budget();
+        self.clean_below = self.clean_below.min(number);
+    }
+
+    /// Enters what recovery found newer than the record of a chunk: where offsets are now.
+    pub fn restore<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        number: u32,
+        changes: &[(u16, Option<Ppn>)],
+        at: Done,
+    ) -> Result<(), Fault> {
+        let first = self.first_lpn(number).0;
+        let mut from = 0;
+        while from < changes.len() {
+            self.records.make_room(flash)?;
+            let (offset, ppn) = changes[from];
+            if let Some(ppn) = ppn {
+                let lpn = Lpn(first + u32::from(offset));
+                self.put(flash, lpn, ppn, Done::READY, Cause::Recovery, at)?;
+                from += 1;
+                continue;
+            }
+            let follows = |(i, change): (usize, &(u16, Option<Ppn>))| {
+                change.1.is_none() && usize::from(change.0) == usize::from(offset) + i
+            };
+            let count = changes[from..].iter().enumerate().take_while(|&each| follows(each)).count();
+            self.make_way(flash, NODE_BYTES + MODEL_BYTES + 1, Cause::Recovery, at)?;
+            self.forget(number, u32::from(offset)..u32::from(offset) + count as u32);
+            from += count;
+        }
+        Ok(())
+    }
+
+    // Checks
+
+    /// The table of a chunk as memory and flash say, free of charge. `content` is its translation page.
+    pub fn table(&self, number: u32, content: &[u8], table: &mut Vec<u32>) {
+        let record: &[u8] = if content.is_empty() { &[] } else { record_in(content, number) };
+        self.chunk(number).decode(&self.lists, record, table);
+        if self.cache.has(number) {
+            Self::newer(&self.cache, &self.lists, &self.shape, number, table, &mut Vec::new());
+        }
+    }
+
+    /// Calls `each` for every mapped LPN of some with its page, free of charge.
+    pub fn each<N: Nand>(&self, flash: &Flash<N>, lpns: Range<u32>, each: &mut dyn FnMut(Lpn, Ppn)) {
+        let (mut content, mut table) = (Vec::new(), Vec::new());
+        let mut read = usize::MAX;
+        let first = lpns.start / self.shape.chunk_lpas;
+        for number in first..lpns.end.div_ceil(self.shape.chunk_lpas) {
+            let index = self.records.page_of(number);
+            if read != index {
+                self.records.inspect(flash, index, &mut content);
+                read = index;
+            }
+            self.table(number, &content, &mut table);
+            for (lpn, &entry) in
+                (self.first_lpn(number).0..).zip(&table).filter(|(lpn, _)| lpns.contains(lpn))
+            {
+                if let Some(ppn) = mapped(entry) {
+                    each(Lpn(lpn), ppn);
+                }
+            }
+        }
+    }
+
+    /// Checks directory and cache, and what is clean against flash.
+    pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+        self.records.check(flash)?;
+        self.cache.check()?;
+        let (mut content, mut clean, mut now) = (Vec::new(), Vec::new(), Vec::new());
+        let mut logs = vec![0; self.logs.len()];
+        for index in 0..self.records.pages() {
+            self.records.inspect(flash, index, &mut content);
+            for number in self.records.range(index).filter(|&number| self.cache.has(number)) {
+                if self.cache.is_dirty(number) && number < self.clean_below {
+                    return Err(format!("chunk {number} is newer than on flash but would not be written"));
+                }
+                logs[(self.first_lpn(number).0 / self.shape.subspace_pages) as usize] +=
+                    self.cache.logs_of(number);
+                let record: &[u8] = if content.is_empty() { &[] } else { record_in(&content, number) };
+                self.chunk(number).decode(&self.lists, record, &mut clean);
+                self.table(number, &content, &mut now);
+                self.check_chunk(number, &clean, &now)?;
+            }
+        }
+        if logs != self.logs {
+            return Err(format!("log mappings by subspace are {logs:?} but {:?} are counted", self.logs));
+        }
+        if self.bytes() > self.shape.budget {
+            return Err(format!("the mapping takes {} bytes of {}", self.bytes(), self.shape.budget));
+        }
+        let valid = flash.space.valid_pages(PageKind::Translation);
+        let mut directed = 0;
+        for ppn in (0..self.records.pages()).filter_map(|index| self.records.ppn(index)) {
+            directed += 1;
+            if !flash.space.is_valid(ppn) {
+                return Err(format!("the directory leads to PPN {}, which is not valid", ppn.0));
+            }
+        }
+        if directed != valid {
+            return Err(format!("{valid} translation pages are valid but the directory knows {directed}"));
+        }
+        Ok(())
+    }
+
+    /// What the cache says of a chunk is what it says together with flash, and flash alone where nothing is newer.
+    fn check_chunk(&self, number: u32, clean: &[u32], now: &[u32]) -> Result<(), String> {
+        let first = self.first_lpn(number).0;
+        for (offset, (&now, &clean)) in (0u16..).zip(now.iter().zip(clean)) {
+            let lpn = Lpn(first + u32::from(offset));
+            let said = match self.cache.peek(lpn, offset) {
+                Answer::Point(entry, _) => entry,
+                Answer::Model(model, _) => entry(self.chunk(number).predict(&self.lists, model, offset)),
+                Answer::Nowhere(_) => UNMAPPED,
+                Answer::Missing => now,
+            };
+            let is_clean = self.cache.point(lpn).is_some_and(|point| !point.is_dirty());
+            if said != now || (is_clean && said != clean) || (!self.cache.is_dirty(number) && now != clean) {
+                return Err(format!("LPN {} is at {now}, the cache says {said} and flash {clean}", lpn.0));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,445 @@
+//! The record of a chunk: linear models, outlier identifier, point mappings. How it is packed, read and merged.
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 2 | models; the highest bit says that the identifier is a bitmap |
+//! | 2 | outliers |
+//! | 8 each | models, ascending by start: each covers the LPAs from its start up to the next one's |
+//! | 2 each, or one bit an LPA of the chunk | the identifier: offsets of the outliers, or a bitmap, whichever is smaller |
+//! | 3 or 4 each | PPNs of the outliers, ascending by LPA; all ones for none |
+//!
+//! LPAs before the first model, and those of a model of group [`LinearModel::NOWHERE`], are mapped nowhere. Every other
+//! LPA is predicted exactly by the model that covers it, or is an outlier. A chunk in which nothing is mapped has no bytes.
+
+use crate::linear::{BlockLists, LinearModel};
+use crate::table::{mapped, UNMAPPED};
+use nand::Ppn;
+
+/// Bytes before the models.
+const HEADER: usize = 4;
+const BITMAP: u16 = 1 << 15;
+/// LPAs of the largest chunk.
+pub const MOST_LPAS: usize = 512;
+/// Unmapped LPAs that two pieces of one line may have between them and still be one model.
+const GAP: u32 = 2;
+const NO_OWNER: u16 = u16::MAX;
+
+/// Which LPAs of a chunk are outliers: one bit each.
+pub type Bits = [u64; MOST_LPAS / 64];
+
+/// Whether bit `offset` is set.
+#[inline]
+pub fn bit(bits: &Bits, offset: u16) -> bool {
+    bits[usize::from(offset) / 64] >> (offset % 64) & 1 == 1
+}
+
+fn set_bit(bits: &mut Bits, offset: u16) {
+    bits[usize::from(offset) / 64] |= 1 << (offset % 64);
+}
+
+/// Bytes of an identifier: of a bitmap over `lpas` LPAs, or of an array, whichever is smaller.
+pub fn identifier_bytes(outliers: u32, lpas: u32) -> u64 {
+    u64::from((2 * outliers).min(lpas.div_ceil(8)))
+}
+
+/// A model and the offsets of its chunk that it covers, first and last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Covering {
+    /// First.
+    pub first: u16,
+    /// Last.
+    pub last: u16,
+    /// The model.
+    pub model: LinearModel,
+}
+
+/// A chunk that is read or written: its LPAs, and how they are packed.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// The LPA of its first page, within its subspace.
+    pub first_lpa: u16,
+    /// Its LPAs.
+    pub lpas: u16,
+    /// Bytes of a point mapping.
+    pub point_bytes: usize,
+}
+
+impl Chunk {
+    /// The page that a model predicts at an offset.
+    #[inline]
+    pub fn predict(&self, lists: &BlockLists, model: LinearModel, offset: u16) -> Option<Ppn> {
+        if model.group == LinearModel::NOWHERE {
+            return None;
+        }
+        lists.global(model.group, model.predict(self.first_lpa + offset)?)
+    }
+
+    /// The largest record.
+    pub fn most_bytes(&self) -> usize {
+        let lpas = usize::from(self.lpas);
+        // All outliers under a bitmap; or three LPAs of a model and two of nowhere in turn, which is 16 bytes for five.
+        HEADER + lpas.div_ceil(8) + self.point_bytes * lpas + lpas / 4 + LinearModel::BYTES * 2
+    }
+
+    /// What a record holds, packed.
+    pub fn parts<'a>(&self, record: &'a [u8]) -> Parts<'a> {
+        if record.is_empty() {
+            return Parts { chunk: *self, models: &[], bitmap: false, identifier: &[], points: &[] };
+        }
+        let word = |at: usize| u16::from_le_bytes([record[at], record[at + 1]]);
+        let (models, outliers) = (usize::from(word(0) & !BITMAP), usize::from(word(2)));
+        let bitmap = word(0) & BITMAP != 0;
+        let (models, rest) = record[HEADER..].split_at(models * LinearModel::BYTES);
+        let bytes = if bitmap { usize::from(self.lpas).div_ceil(8) } else { 2 * outliers };
+        let (identifier, points) = rest.split_at(bytes);
+        Parts { chunk: *self, models, bitmap, identifier, points: &points[..outliers * self.point_bytes] }
+    }
+
+    /// Unpacks a record into a table with an entry for each LPA.
+    pub fn decode(&self, lists: &BlockLists, record: &[u8], table: &mut Vec<u32>) {
+        table.clear();
+        table.resize(usize::from(self.lpas), UNMAPPED);
+        let parts = self.parts(record);
+        for own in parts.models() {
+            for offset in own.first..=own.last {
+                let ppn = self.predict(lists, own.model, offset);
+                table[usize::from(offset)] = ppn.map_or(UNMAPPED, |ppn| ppn.0);
+            }
+        }
+        parts.each_outlier(|offset, ppn| table[usize::from(offset)] = ppn);
+    }
+}
+
+/// The parts of a packed record.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    chunk: Chunk,
+    models: &'a [u8],
+    bitmap: bool,
+    identifier: &'a [u8],
+    points: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// The models and what they cover, ascending.
+    pub fn models(self) -> impl DoubleEndedIterator<Item = Covering> + 'a {
+        let count = self.models.len() / LinearModel::BYTES;
+        (0..count).map(move |at| {
+            let model = self.model(at);
+            let end = if at + 1 < count { self.first(at + 1) } else { self.chunk.lpas };
+            Covering { first: self.first(at), last: end - 1, model }
+        })
+    }
+
+    fn model(&self, at: usize) -> LinearModel {
+        let mut bytes = [0; LinearModel::BYTES];
+        bytes.copy_from_slice(&self.models[at * LinearModel::BYTES..][..LinearModel::BYTES]);
+        LinearModel::from_bytes(bytes)
+    }
+
+    fn first(&self, at: usize) -> u16 {
+        self.model(at).start - self.chunk.first_lpa
+    }
+
+    /// Models.
+    pub fn model_count(&self) -> u32 {
+        (self.models.len() / LinearModel::BYTES) as u32
+    }
+
+    /// Outliers.
+    pub fn outlier_count(&self) -> u32 {
+        (self.points.len() / self.chunk.point_bytes) as u32
+    }
+
+    /// Calls `each` with offset and entry of every outlier, ascending.
+    pub fn each_outlier(&self, mut each: impl FnMut(u16, u32)) {
+        let count = self.outlier_count() as usize;
+        let mut at = 0;
+        if self.bitmap {
+            for (byte, &bits) in (0u16..).zip(self.identifier) {
+                for offset in (0..8).filter(|by| bits >> by & 1 == 1).map(|by| byte * 8 + by) {
+                    each(offset, self.point(at));
+                    at += 1;
+                }
+            }
+        } else {
+            for pair in self.identifier.chunks_exact(2) {
+                each(u16::from_le_bytes([pair[0], pair[1]]) - self.chunk.first_lpa, self.point(at));
+                at += 1;
+            }
+        }
+        debug_assert_eq!(at, count);
+    }
+
+    fn point(&self, at: usize) -> u32 {
+        let bytes = &self.points[at * self.chunk.point_bytes..][..self.chunk.point_bytes];
+        let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
+        let none = (u64::from(u32::MAX) >> (32 - 8 * self.chunk.point_bytes)) as u32;
+        if value == none {
+            UNMAPPED
+        } else {
+            value
+        }
+    }
+
+    /// The identifier as bits.
+    pub fn identifier(&self) -> Bits {
+        let mut bits = Bits::default();
+        self.each_outlier(|offset, _| set_bit(&mut bits, offset));
+        bits
+    }
+}
+
+/// A part of a chunk that one model covers.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    first: u16,
+    last: u16,
+    model: LinearModel,
+}
+
+/// Packs records. Keeps its memory.
+#[derive(Clone, Debug, Default)]
+pub struct Packer {
+    /// The newest candidate that covers each offset.
+    owners: Vec<u16>,
+    pieces: Vec<Piece>,
+    /// The models of the record, those of nowhere among them.
+    models: Vec<Covering>,
+    outliers: Vec<u16>,
+}
+
+impl Packer {
+    /// Appends the record of a chunk whose pages are where `table` says. `candidates` are the models that it may use, an
+    /// older one before a newer one. Whatever they are, the record is true to the table.
+    pub fn pack(
+        &mut self,
+        chunk: &Chunk,
+        lists: &BlockLists,
+        table: &[u32],
+        candidates: &[Covering],
+        record: &mut Vec<u8>,
+    ) {
+        if table.iter().all(|&entry| entry == UNMAPPED) {
+            return;
+        }
+        self.cut(chunk, lists, table, candidates);
+        self.join(chunk, lists, table);
+        self.cover(chunk, lists, table);
+        let bitmap = usize::from(chunk.lpas).div_ceil(8) < 2 * self.outliers.len();
+        let models = self.models.len() as u16 | if bitmap { BITMAP } else { 0 };
+        record.extend_from_slice(&models.to_le_bytes());
+        record.extend_from_slice(&(self.outliers.len() as u16).to_le_bytes());
+        for own in &self.models {
+            record.extend_from_slice(&own.model.to_bytes());
+        }
+        if bitmap {
+            let mut bits = Bits::default();
+            self.outliers.iter().for_each(|&offset| set_bit(&mut bits, offset));
+            let bytes = bits.iter().flat_map(|word| word.to_le_bytes());
+            record.extend(bytes.take(usize::from(chunk.lpas).div_ceil(8)));
+        } else {
+            for &offset in &self.outliers {
+                record.extend_from_slice(&(chunk.first_lpa + offset).to_le_bytes());
+            }
+        }
+        for &offset in &self.outliers {
+            let entry = table[usize::from(offset)].to_le_bytes();
+            record.extend_from_slice(&entry[..chunk.point_bytes]);
+        }
+    }
+
+    /// Cuts the candidates to what they cover and predict: newer ones before older ones, from the first to the last page
+    /// that each predicts, anchored there. One that predicts too few pages is left out.
+    fn cut(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32], candidates: &[Covering]) {
+        self.owners.clear();
+        self.owners.resize(usize::from(chunk.lpas), NO_OWNER);
+        for (owner, own) in (0..).zip(candidates) {
+            self.owners[usize::from(own.first)..=usize::from(own.last)].fill(owner);
+        }
+        self.pieces.clear();
+        let mut from = 0;
+        for stretch in self.owners.chunk_by(|a, b| a == b) {
+            let offsets = from..from + stretch.len() as u16;
+            from = offsets.end;
+            let Some(own) = candidates.get(usize::from(stretch[0])) else { continue };
+            if own.model.group == LinearModel::NOWHERE {
+                continue;
+            }
+            let is_right = |model: LinearModel, offset: u16| {
+                let entry = mapped(table[usize::from(offset)]);
+                entry.is_some() && chunk.predict(lists, model, offset) == entry
+            };
+            let Some(first) = offsets.clone().find(|&offset| is_right(own.model, offset)) else { continue };
+            let Some(base) = own.model.predict(chunk.first_lpa + first) else { continue };
+            let model = LinearModel { start: chunk.first_lpa + first, base, ..own.model };
+            let right = (first..offsets.end).filter(|&offset| is_right(model, offset));
+            let (count, last) = right.fold((0, first), |(count, _), offset| (count + 1, offset));
+            if count * chunk.point_bytes > LinearModel::BYTES {
+                self.pieces.push(Piece { first, last, model });
+            }
+        }
+    }
+
+    /// Joins neighbouring pieces of one line.
+    fn join(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32]) {
+        let mut kept = 0;
+        for at in 1..self.pieces.len() {
+            let (before, piece) = (self.pieces[kept], self.pieces[at]);
+            let same = before.model.group == piece.model.group && before.model.slope == piece.model.slope;
+            let gap = &table[usize::from(before.last) + 1..usize::from(piece.first)];
+            let unmapped = gap.iter().filter(|&&entry| entry == UNMAPPED).count() as u32;
+            let predicts = |model: LinearModel, offset: u16| chunk.predict(lists, model, offset);
+            let joins = same
+                && unmapped <= GAP
+                && (piece.first..=piece.last).all(|offset| {
+                    let theirs = predicts(piece.model, offset);
+                    theirs != mapped(table[usize::from(offset)]) || predicts(before.model, offset) == theirs
+                });
+            if joins {
+                self.pieces[kept].last = piece.last;
+            } else {
+                kept += 1;
+                self.pieces[kept] = piece;
+            }
+        }
+        self.pieces.truncate(kept + 1);
+    }
+
+    /// Lays out the models so that each covers up to the next one, and finds the outliers.
+    fn cover(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32]) {
+        self.models.clear();
+        self.outliers.clear();
+        let before_first = self.pieces.first().map_or(chunk.lpas, |piece| piece.first);
+        self.outliers.extend((0..before_first).filter(|&offset| table[usize::from(offset)] != UNMAPPED));
+        for at in 0..self.pieces.len() {
+            let Piece { first, last, model } = self.pieces[at];
+            let end = self.pieces.get(at + 1).map_or(chunk.lpas, |next| next.first);
+            let unmapped = |offset: &u16| table[usize::from(*offset)] == UNMAPPED;
+            let holes = (last + 1..end).filter(unmapped).count();
+            let nowhere = if holes * (chunk.point_bytes + 2) > LinearModel::BYTES {
+                (last + 1..end).find(unmapped).unwrap_or(end)
+            } else {
+                end
+            };
+            self.models.push(Covering { first, last: nowhere - 1, model });
+            for offset in first..nowhere {
+                let entry = mapped(table[usize::from(offset)]);
+                if entry.is_none() || chunk.predict(lists, model, offset) != entry {
+                    self.outliers.push(offset);
+                }
+            }
+            if nowhere < end {
+                let start = chunk.first_lpa + nowhere;
+                let group = LinearModel::NOWHERE;
+                let model = LinearModel { start, group, ..LinearModel::default() };
+                self.models.push(Covering { first: nowhere, last: end - 1, model });
+                self.outliers.extend((nowhere..end).filter(|offset| !unmapped(offset)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::linear::Half;
+    use nand::Geometry;
+    use proptest::prelude::*;
+
+    fn lists() -> BlockLists {
+        let geometry = Geometry {
+            channels: 2,
+            luns_per_channel: 2,
+            planes_per_lun: 1,
+            blocks_per_plane: 8,
+            pages_per_block: 100,
+            page_bytes: 4096,
+            oob_bytes: 64,
+        };
+        let mut lists = BlockLists::new(&geometry).unwrap();
+        (0..8).for_each(|superblock| lists.set(superblock, |unit| superblock % 3 != 1 || unit != 2));
+        lists
+    }
+
+    const CHUNK: Chunk = Chunk { first_lpa: 1024, lpas: 512, point_bytes: 3 };
+
+    fn model(group: u16, slope: f64, offset: u16, base: u16) -> LinearModel {
+        LinearModel { start: 1024 + offset, group, slope: Half::nearest(slope), base }
+    }
+
+    fn pack(table: &[u32], candidates: &[Covering]) -> Vec<u8> {
+        let (mut record, mut found) = (Vec::new(), Vec::new());
+        Packer::default().pack(&CHUNK, &lists(), table, candidates, &mut record);
+        CHUNK.decode(&lists(), &record, &mut found);
+        assert_eq!(found, table);
+        assert!(record.len() <= CHUNK.most_bytes(), "{} of {}", record.len(), CHUNK.most_bytes());
+        record
+    }
+
+    #[test]
+    fn a_line_is_one_model_and_what_is_overwritten_an_outlier() {
+        let lists = lists();
+        let own = Covering { first: 0, last: 511, model: model(4, 1.0, 0, 3) };
+        let line: Vec<u32> =
+            (0..512).map(|o| CHUNK.predict(&lists, own.model, o).map_or(UNMAPPED, |p| p.0)).collect();
+        let mapped = line.iter().filter(|&&entry| entry != UNMAPPED).count();
+        assert!(mapped < 300, "a bad block makes the group shorter: {mapped}");
+        let record = pack(&line, &[own]);
+        assert_eq!(record.len(), HEADER + 8 + 8, "the line, and a model of what is not mapped");
+        let mut changed = line.clone();
+        changed[100] = 7;
+        changed[101] = UNMAPPED;
+        assert_eq!(pack(&changed, &[own]).len(), record.len() + 2 * (2 + 3));
+        let late = Covering { first: 90, last: 511, ..own };
+        assert_eq!(pack(&changed, &[own, late]).len(), record.len() + 10, "both are one line again");
+        assert!(pack(&vec![UNMAPPED; 512], &[own]).is_empty());
+        let scattered: Vec<u32> = (0..512).map(|at| 9999 + at * 7).collect();
+        assert_eq!(pack(&scattered, &[own]).len(), HEADER + 64 + 512 * 3, "a bitmap, and no model");
+    }
+
+    fn candidates() -> impl Strategy<Value = Vec<Covering>> {
+        let slopes = prop_oneof![4 => Just(1.0), 1 => Just(-1.0), 1 => Just(2.0), 2 => -2.0f64..2.0];
+        let one = (
+            0u16..512,
+            0u16..512,
+            prop_oneof![6 => 0u16..8, 1 => Just(LinearModel::NOWHERE)],
+            slopes,
+            0u16..400,
+        );
+        prop::collection::vec(one, 0..8).prop_map(|all| {
+            let covering = |(a, b, group, slope, base): (u16, u16, u16, f64, u16)| {
+                let (first, last) = (a.min(b), a.max(b));
+                Covering { first, last, model: model(group, slope, first, base) }
+            };
+            all.into_iter().map(covering).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_is_true_whatever_the_candidates(
+            used in candidates(),
+            offered in candidates(),
+            changes in prop::collection::vec((0usize..512, prop_oneof![Just(UNMAPPED), 0u32..3000]), 0..200),
+        ) {
+            let lists = lists();
+            let mut table = vec![UNMAPPED; 512];
+            for own in &used {
+                for offset in own.first..=own.last {
+                    let ppn = CHUNK.predict(&lists, own.model, offset);
+                    table[usize::from(offset)] = ppn.map_or(UNMAPPED, |ppn| ppn.0);
+                }
+            }
+            changes.iter().for_each(|&(offset, entry)| table[offset] = entry);
+            pack(&table, &offered);
+            pack(&table, &[offered, used.clone()].concat());
+            let record = pack(&table, &used);
+            let parts = CHUNK.parts(&record);
+            let again: Vec<Covering> = parts.models().collect();
+            prop_assert_eq!(pack(&table, &again), record, "packing a record's own models changes nothing");
+        }
+    }
+}
