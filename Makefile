@@ -1,7 +1,9 @@
 FTL := target/release/ftl
 DEMO := target/demo
+# Real programs that the tests of the live device run. A test names what is missing, and leaves that part out.
+PROGRAMS := fio libnbd-bin python3-libnbd qemu-utils e2fsprogs mount util-linux rocksdb-tools f2fs-tools fuse3
 
-.PHONY: demo test setup lint bench
+.PHONY: demo test setup programs lint bench
 
 # A C compiler is all that is needed beside Rust (some decompressors are C). Missing, it is installed on Debian.
 setup:
@@ -10,8 +12,13 @@ setup:
 		apt-get update -qq && apt-get install -y -qq build-essential; }
 
 # Every test, after the format and lint gates. Tests that want the real traces look in the folder FTL_TRACES.
-test: setup lint
+test: setup programs lint
 	cargo test --workspace
+
+programs:
+	@dpkg -s $(PROGRAMS) >/dev/null 2>&1 || { echo "== installing $(PROGRAMS)"; \
+		(apt-get update -qq && apt-get install -y -qq --no-install-recommends $(PROGRAMS)) >/dev/null \
+		|| echo "some could not be installed; the tests that need them say so"; }
 
 lint: setup
 	cargo fmt --all --check

@@ -442,8 +442,10 @@ impl Groups {
     /// Begins the collection of a group into superblocks of its own. A slot without pages left is taken for it; when there
     /// is none, the one with the fewest gives them up.
     pub fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, exported_pages: u32) {
-        let slot =
-            (0..self.slots.len()).min_by_key(|&at| flash.space.left(self.slots[at].stream)).unwrap_or(0);
+        // Not the slot that the page under way was promised to.
+        let is_promised = |at: &usize| self.slots[*at].used == self.writes;
+        let others = (0..self.slots.len()).filter(|at| !is_promised(at));
+        let slot = others.min_by_key(|&at| flash.space.left(self.slots[at].stream)).unwrap_or(0);
         flash.space.close(self.slots[slot].stream);
         self.slots[slot].owner = group;
         let it = &mut self.groups[group as usize];

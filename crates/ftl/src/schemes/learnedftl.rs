@@ -100,7 +100,8 @@ pub struct LearnedTable<const IDEAL: bool> {
     run: Run,
     /// Valid share of the array above which no group is collected.
     crowded: f64,
-    /// LPNs of a part of a group that is collected without making room in between: those of a translation page.
+    /// LPNs of a part of a group that is collected without making room in between: those of a translation page, or what a
+    /// superblock holds.
     part: u32,
     /// Free superblocks below which none is opened for a group that could write elsewhere.
     spare: u32,
@@ -324,7 +325,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             techniques,
             run: Run { first: Lpn(0), ppn: Ppn(0), pages: 0 },
             crowded: number(config, info, "crowded", 0.0, 1.0)?,
-            part: table.entries_per_page(),
+            part: table.entries_per_page().min(geometry.superblock_pages()),
             spare: config.background_superblocks,
             exported_pages: table.exported_pages(),
             predict_ns: number(config, info, "predict_ns", 0.0, 1e9)? as u64,
