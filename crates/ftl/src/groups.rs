@@ -3,8 +3,7 @@
 //!
 //! A group is 64 consecutive GTD entries, as in the paper; fewer on a device too small for sixteen such groups, more where a
 //! superblock has room for more. On the paper's device a superblock, 64 blocks of 512 pages, holds just 64 entries of 512 LPNs:
-//! it is the "64 contiguous flash blocks" that a group is allotted at a time. Elsewhere a group is collected superblock by
-//! superblock.
+//! it is the "64 contiguous flash blocks" that a group is allotted at a time.
 //!
 //! The paper gives each group blocks of its own. With one superblock open for each of 240 groups, half of them empty on
 //! average, 120 superblocks would lie idle, and a device that is 94 % full has 16 to spare. So a superblock of its own goes to a
@@ -16,6 +15,9 @@
 //! has left when it has turned cold, because nothing was written there for as many writes as a group has pages, goes to the
 //! next group in need of a superblock. And when no more may be opened, groups write into the one with the most free
 //! pages, whoever owns it. On a nearly full device that is all there is.
+//!
+//! When a group is due: as soon as `retrain` of its pages have no prediction; earlier where random writes would fill three
+//! quarters of the spare room before all groups are through ([`Groups::open`]). The pace follows from that ([`Groups::pace`]).
 
 use crate::flash::Flash;
 use crate::scheme::ConfigError;

@@ -17,16 +17,18 @@
 //!   share f of it was overwritten, where the collection of the emptiest superblock costs less. So room is made superblock by
 //!   superblock as in the other schemes, and a group is collected for its models: when `retrain` of its pages have no
 //!   prediction. Its old superblocks are then empty, or nearly, and come next by themselves. `retrain` is the price of model
-//!   hits in write amplification; docs/schemes/learnedftl.md has the curve.
-//! - **A crowded device.** When more than `crowded` of all pages are valid, what is gathered would soon be scattered again by
-//!   the search for room, at ten page writes for each page of the host; then no group is collected for its models.
+//!   hits in write amplification; docs/schemes/learnedftl.md has the curve. The less room there is, the lower it is set (see
+//!   `groups`). A group goes part by part, a few pages for each page of the host, and no write waits for a whole group.
+//! - **A crowded device.** When more than `crowded` of all pages are valid, groups would be collected so often that each page of
+//!   the host costs many; then no group is collected for its models.
 //! - **Cross-group allocation**: see `groups`. `encroachment` is the paper's threshold; the encroaching and the encroached
 //!   group are collected if they gain by it.
 //! - **Order.** A group's pages are read and written in the order of its LPNs, which its translation pages tell (read for
 //!   that, cause `training`). The pages of a superblock are copied in the order in which they lie: runs stay runs, and the
 //!   controller has no list of a superblock's LPNs to sort by. Both train the models with what moved.
-//! - **Sequential initialization** takes any run of consecutive LPNs on consecutive pages, across requests too, from
-//!   [`LEAST_POINTS`] pages on.
+//! - **Sequential initialization** takes any run of consecutive LPNs on consecutive pages from [`LEAST_POINTS`] pages on, when
+//!   its request ends. A short request continues what was written before it, where the CMT knows that; so many streams of
+//!   4 KiB are learned beside each other.
 //! - **A host write** whose old page the model knows loads no translation page to invalidate it.
 //! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction followed, `train_ns`
 //!   for a full GTD entry, less in proportion for fewer points.
