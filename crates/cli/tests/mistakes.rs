@@ -86,7 +86,8 @@ fn a_malformed_trace() {
         ),
     );
     let noise = scratch("noise.txt", "what is this\nno trace\n");
-    let known = "spc, msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus, ftl";
+    let known =
+        "spc, msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus, ftl";
     refused(
         &["compare", "--trace", &noise],
         &format!("{noise}: the trace's format is not recognised; known formats are {known}"),

@@ -44,6 +44,8 @@ const SEQUENTIAL: u8 = 4;
 /// Of so many superblocks one must be to spare before a group can have one of its own: what is open and half empty is missing
 /// for garbage, and costs write amplification where that is tight.
 const PER_SPARE: u32 = 32;
+/// Superblocks that are open for groups at most: the jobs that the paper's experiments run side by side.
+pub const MOST_OPEN: u32 = 64;
 /// Share of the spare room that is full of pages to be collected when all groups are due at the latest. When the rest is
 /// full too, superblocks are emptied for room, and what a group had in order is scattered again.
 const LEAST_ROOM: f64 = 0.75;
@@ -194,7 +196,7 @@ impl Groups {
         }
         let few = flash.nand().geometry().superblocks() / PER_SPARE;
         let may_open = (spare_superblocks.saturating_sub(few) * 3).div_ceil(4);
-        self.limit = if self.cross_group { may_open.min(groups * HEADS as u32) } else { groups } as usize;
+        self.limit = if self.cross_group { may_open.min(MOST_OPEN) } else { groups } as usize;
         let room = f64::from(spare_superblocks) * f64::from(flash.nand().geometry().superblock_pages());
         self.thresholds.retrain = self
             .thresholds

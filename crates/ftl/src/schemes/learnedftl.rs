@@ -39,7 +39,7 @@ use super::tpftl::ClusteredTable;
 use crate::cmt::census::CachedPage;
 use crate::flash::Flash;
 use crate::gc::Gathering;
-use crate::groups::{Groups, Thresholds};
+use crate::groups::{Groups, Thresholds, MOST_OPEN};
 use crate::model::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
 use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
@@ -303,7 +303,8 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         );
         let group_lpns = entries_per_group * entry_lpns;
         let groups = Groups::new(table.exported_pages(), group_lpns, thresholds, techniques.cross_group);
-        let most_slots = geometry.superblocks();
+        let most_slots =
+            1 + if techniques.cross_group { MOST_OPEN } else { entries.div_ceil(entries_per_group) };
         let beside = models.bytes() + groups.bytes_with(most_slots);
         let rest = config.cache_bytes.checked_sub(beside);
         let of_cache = Config { parameters: Default::default(), ..config.clone() };
