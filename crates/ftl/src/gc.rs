@@ -139,15 +139,6 @@ impl Collector {
         let valid = flash.space.valid_in(victim);
         let gain = flash.space.capacity_of(victim).saturating_sub(valid).max(1);
         let updates = valid.min(self.heads.len() as u32);
-        if std::env::var_os("DBG").is_some() {
-            eprintln!(
-                "SB v{} valid {} free {} host {}",
-                victim,
-                valid,
-                flash.free_superblocks(),
-                flash.counters.programs_by(Cause::Host)
-            );
-        }
         flash.space.collect(victim);
         self.pace = (valid + updates).div_ceil(gain) + 1;
         self.victim = victim;

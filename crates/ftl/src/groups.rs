@@ -274,30 +274,6 @@ impl Groups {
         };
         self.groups[group as usize].write_to(slot);
         self.writes += 1;
-        if self.writes % 40000 == 0 && std::env::var_os("DBG").is_some() {
-            let open: Vec<_> = self
-                .slots
-                .iter()
-                .map(|s| (flash.space.left(s.stream), s.owner))
-                .filter(|s| s.0 > 0)
-                .collect();
-            let mut h = [0; 11];
-            for sb in 0..256 {
-                let c = flash.space.capacity_of(sb).max(1);
-                h[(flash.space.valid_in(sb) * 10 / c) as usize] += 1;
-            }
-            eprintln!(
-                "T {} due {} coll {} open {} pages {} owned {} free {} hist {:?}",
-                self.writes,
-                self.due.len(),
-                self.collecting.is_some(),
-                open.len(),
-                open.iter().map(|s| s.0).sum::<u32>(),
-                open.iter().filter(|s| s.1 != NONE).count(),
-                flash.free_superblocks(),
-                h
-            );
-        }
         self.slots[slot].used = self.writes;
         let owner = self.slots[slot].owner;
         if owner != group && owner != NONE {
