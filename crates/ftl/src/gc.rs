@@ -16,14 +16,14 @@
 use crate::checkpoint::Journal;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
+use crate::list::NONE;
 use crate::page_level::{Mapping, Moved};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
 use crate::table::{entry_in, mapped, Table};
+use crate::victim::Victim;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
 use std::ops::Range;
-
-const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -52,10 +52,9 @@ pub struct Gathering {
 pub struct Collector {
     policy: VictimPolicy,
     phase: Phase,
-    victim: u32,
-    cursor: Ppn,
-    end: Ppn,
-    /// The gathering under way, with the LPNs still to come; else a superblock is emptied.
+    /// The superblock being emptied.
+    victim: Option<Victim>,
+    /// The gathering under way, with the LPNs still to come.
     gathering: Option<Gathering>,
     /// The pages of one translation page to gather, the next one last.
     plan: Vec<Ppn>,
@@ -83,9 +82,7 @@ impl Collector {
         Collector {
             policy,
             phase: Phase::Idle,
-            victim: NONE,
-            cursor: Ppn(0),
-            end: Ppn(0),
+            victim: None,
             gathering: None,
             plan: Vec::with_capacity(table.entries_per_page() as usize),
             stream: Stream::COLLECTION,
@@ -124,34 +121,19 @@ impl Collector {
 
     /// Chooses a victim. `false`: there is none whose collection gains a page.
     pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        let victim = match self.policy {
-            VictimPolicy::Greedy => flash.space.fewest_valid(),
-            VictimPolicy::CostBenefit => flash.space.best_benefit(),
-        };
-        if let Some(victim) = victim {
-            self.start_with(flash, victim);
-        }
-        victim.is_some()
-    }
-
-    /// Starts emptying `victim`.
-    pub(crate) fn start_with<N: Nand>(&mut self, flash: &mut Flash<N>, victim: u32) {
-        let valid = flash.space.valid_in(victim);
-        let gain = flash.space.capacity_of(victim).saturating_sub(valid).max(1);
-        let updates = valid.min(self.heads.len() as u32);
-        flash.space.collect(victim);
-        self.pace = (valid + updates).div_ceil(gain) + 1;
-        self.victim = victim;
-        (self.cursor, self.end) = flash.space.pages_of(victim);
+        let Some(victim) = Victim::choose(flash, self.policy) else { return false };
+        let updates = victim.valid().min(self.heads.len() as u32);
+        self.pace = victim.pace(victim.valid() + updates);
+        self.victim = Some(victim);
         (self.stream, self.cause) = (Stream::COLLECTION, Cause::Collection);
         self.done = Done::READY;
         self.phase = Phase::Copying;
+        true
     }
 
     /// Starts bringing pages together.
     pub(crate) fn gather(&mut self, gathering: Gathering) {
         assert!(!self.is_active() && self.plan.is_empty());
-        self.victim = NONE;
         (self.stream, self.cause, self.pace) = (gathering.stream, gathering.cause, gathering.pace);
         self.gathering = Some(gathering);
         self.done = Done::READY;
@@ -177,7 +159,7 @@ impl Collector {
                 }
                 None => self.plan_next(flash, table, mapping),
             },
-            Phase::Copying => match flash.space.next_valid(self.cursor, self.end) {
+            Phase::Copying => match self.victim.as_ref().and_then(|victim| victim.next(flash)) {
                 Some(ppn) => self.copy(flash, table, ppn),
                 None => {
                     self.phase = Phase::Committing;
@@ -236,11 +218,11 @@ impl Collector {
             if !flash.space.is_valid(from) {
                 return Ok(());
             }
-        } else if flash.space.kind(self.victim) == PageKind::Translation {
+        } else if self.victim.as_ref().is_some_and(|victim| victim.kind(flash) == PageKind::Translation) {
             let done = table.relocate(flash, from, Done::READY)?;
             self.done = flash.join(self.done, done);
             flash.counters.moved_translation += 1;
-            self.cursor = Ppn(from.0 + 1);
+            self.pass(from);
             return Ok(());
         }
         let (oob, read) = flash.read_to_move(from, self.cause, Done::READY)?;
@@ -249,7 +231,7 @@ impl Collector {
         let (to, done) =
             flash.program(self.stream, PageKind::Data, oob.id, Content::of(oob), source, self.cause, read)?;
         flash.counters.moved_data += 1;
-        self.cursor = Ppn(from.0 + 1);
+        self.pass(from);
         let lpn = Lpn(oob.id);
         let (vtpn, slot) = table.place(lpn);
         let head = &mut self.heads[vtpn.0 as usize];
@@ -291,16 +273,17 @@ impl Collector {
         Ok(())
     }
 
-    /// Erases the victim. Trims are made durable first: else a cut could bring back a version older than one that
-    /// only the victim still held.
-    fn finish<N: Nand>(&mut self, flash: &mut Flash<N>, journal: &mut Journal) -> Result<(), Fault> {
-        journal.write_pending(flash)?;
-        if flash.space.kind(self.victim) == PageKind::Data {
-            flash.counters.collections_data += 1;
-        } else {
-            flash.counters.collections_translation += 1;
+    fn pass(&mut self, ppn: Ppn) {
+        if let Some(victim) = &mut self.victim {
+            victim.pass(ppn);
         }
-        self.done = flash.erase(self.victim, Cause::Collection, self.done)?;
+    }
+
+    fn finish<N: Nand>(&mut self, flash: &mut Flash<N>, journal: &mut Journal) -> Result<(), Fault> {
+        if let Some(victim) = &self.victim {
+            victim.erase(flash, journal, self.done)?;
+        }
+        self.victim = None;
         self.moves.clear();
         self.next.clear();
         self.phase = Phase::Idle;

@@ -20,13 +20,12 @@
 //! quarters of the spare room before all groups are through ([`Groups::open`]). The pace follows from that ([`Groups::pace`]).
 
 use crate::flash::Flash;
+use crate::list::NONE;
 use crate::scheme::ConfigError;
 use crate::space::Stream;
 use nand::{Lpn, Nand};
 use std::collections::VecDeque;
 use std::ops::Range;
-
-const NONE: u32 = u32::MAX;
 
 /// An open superblock for host pages.
 #[derive(Clone, Copy, Debug)]

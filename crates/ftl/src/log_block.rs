@@ -522,7 +522,7 @@ fn layout_of<P: Policy>(pool: &Pool, page_bytes: u32, config: &Config) -> Result
     let logical_blocks = config.exported_pages.div_ceil(block_pages);
     let share: f64 = match P::LEAST_LOG {
         0 => 0.0,
-        _ => number(config, &P::INFO, LOG.name, 0.0, 100.0)?,
+        _ => config.number(&P::INFO, LOG.name, 0.0..=100.0)?,
     };
     let wanted = (f64::from(logical_blocks) * share / 100.0).ceil() as u32;
     let mut layout = Layout {
@@ -549,24 +549,6 @@ fn layout_of<P: Policy>(pool: &Pool, page_bytes: u32, config: &Config) -> Result
         )));
     }
     Ok(layout)
-}
-
-/// A numeric parameter between two bounds.
-pub(crate) fn number(
-    config: &Config,
-    info: &Info,
-    name: &'static str,
-    least: f64,
-    most: f64,
-) -> Result<f64, ConfigError> {
-    let text = config.parameter(info, name);
-    let value = text.parse().ok().filter(|value: &f64| (least..=most).contains(value));
-    value.ok_or_else(|| {
-        ConfigError(format!(
-            "scheme {}: {name} = {text}; a number from {least} to {most} is needed",
-            info.name
-        ))
-    })
 }
 
 impl Core {

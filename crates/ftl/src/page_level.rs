@@ -8,12 +8,14 @@
 //! **Room.** Before each page operation there are at least `foreground_superblocks` free, which is enough for all that
 //! one operation and one collection can write.
 
+use crate::audit::Audit;
 use crate::checkpoint::{self, Journal};
 use crate::cmt::census::CachedPage;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash, Guessed};
 use crate::gc::{Collector, Gathering};
 use crate::recover;
+use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::{self, Table};
@@ -141,6 +143,11 @@ pub trait Mapping: Sized + Clone + Send + 'static {
         moves: &[Moved],
     ) -> Result<Done, Fault>;
 
+    /// Pages of one translation page up to which a trim goes through [`Mapping::update`], page by page, as a write does. A
+    /// longer one changes the translation page itself ([`Mapping::trim`]): loading each entry would read the same page
+    /// many times.
+    const TRIM_BY_ENTRY: u32 = 8;
+
     /// Unmaps the LPNs at `slots` of translation page `vtpn`, and invalidates their pages.
     fn trim<N: Nand>(
         &mut self,
@@ -186,31 +193,6 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     }
 }
 
-/// Pages of one translation page up to which a demand-cached mapping trims entry by entry, as it writes. A longer trim
-/// changes the translation page itself ([`Table::trim`]): loading each entry would read the same page many times.
-pub(crate) const TRIM_BY_ENTRY: usize = 8;
-
-/// Unmaps the LPNs at `slots` of a translation page one by one, through the cache, and invalidates their pages.
-pub(crate) fn trim_by_entry<N: Nand, M: Mapping>(
-    mapping: &mut M,
-    flash: &mut Flash<N>,
-    table: &mut Table,
-    vtpn: Vtpn,
-    slots: Range<u32>,
-    at: Done,
-) -> Result<Done, Fault> {
-    let first = table.first_lpn(vtpn).0;
-    let mut done = at;
-    for slot in slots {
-        let (old, known) = mapping.update(flash, table, Lpn(first + slot), 1, None, at, at)?;
-        if let Some(old) = old {
-            flash.invalidate(old);
-        }
-        done = flash.join(done, known);
-    }
-    Ok(done)
-}
-
 /// A page-level FTL with mapping `M`.
 #[derive(Clone, Debug)]
 pub struct PageLevel<M> {
@@ -218,73 +200,29 @@ pub struct PageLevel<M> {
     table: Table,
     collector: Collector,
     journal: Journal,
-    foreground: u32,
-    background: u32,
+    thresholds: Thresholds,
 }
 
 impl<M: Mapping> PageLevel<M> {
-    /// Makes sure that the page operation that follows finds room; `writes` names the stream of one that writes.
-    #[inline]
-    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, writes: Option<Stream>) -> Result<(), Fault> {
-        let free = flash.free_superblocks();
-        if free > self.background && !self.collector.is_active() && !self.mapping.is_gathering_due() {
-            return Ok(());
-        }
-        self.make_room_slowly(flash, writes)
-    }
-
-    #[inline(never)]
-    fn make_room_slowly<N: Nand>(
+    /// Unmaps the LPNs at `slots` of a translation page one by one, and invalidates their pages.
+    fn trim_by_entry<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        writes: Option<Stream>,
-    ) -> Result<(), Fault> {
-        if writes.is_some() && (self.collector.is_active() || self.start(flash)) {
-            for _ in 0..self.collector.pace() {
-                self.step(flash)?;
+        vtpn: Vtpn,
+        slots: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let first = self.table.first_lpn(vtpn).0;
+        let mut done = at;
+        for slot in slots {
+            let lpn = Lpn(first + slot);
+            let (old, known) = self.mapping.update(flash, &mut self.table, lpn, 1, None, at, at)?;
+            if let Some(old) = old {
+                flash.invalidate(old);
             }
+            done = flash.join(done, known);
         }
-        let mut collections = 0;
-        while self.is_short(flash, writes) {
-            if !self.collector.is_active() && !self.collector.start(flash) {
-                return Err(Fault::Medium);
-            }
-            collections += 1;
-            if collections > 8 * flash.nand().geometry().superblocks() {
-                return Err(Fault::Medium);
-            }
-            flash.counters.foreground_collections += 1;
-            while self.collector.is_active() {
-                self.step(flash)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Starts what should be done beside the host's writes: a gathering that is due, or what makes room for it, or the
-    /// collection of a superblock when few are free. `false`: nothing.
-    fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        let free = flash.free_superblocks();
-        if self.mapping.is_gathering_due() && free >= self.foreground + FOR_A_GATHERING {
-            if let Some(gathering) = self.mapping.gather(flash) {
-                self.collector.gather(gathering);
-                return true;
-            }
-        }
-        (free <= self.background || self.mapping.is_gathering_due()) && self.collector.start(flash)
-    }
-
-    /// Whether the reserve would be touched by the next page operation. A gathering holds it up further: the collection
-    /// that may have to follow finds it whole.
-    fn is_short<N: Nand>(&self, flash: &Flash<N>, writes: Option<Stream>) -> bool {
-        let opens = u32::from(writes.is_some_and(|stream| flash.space.left(stream) == 0));
-        let gathers = if self.collector.is_gathering() { FOR_A_GATHERING - 1 } else { 0 };
-        flash.free_superblocks() < self.foreground + gathers + opens
-    }
-
-    #[inline]
-    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
-        self.collector.step(flash, &mut self.table, &mut self.mapping, &mut self.journal)
+        Ok(done)
     }
 
     /// The mapping, for tests.
@@ -326,19 +264,64 @@ impl<M: Mapping> PageLevel<M> {
     /// Makes every mapping on flash current, then writes a checkpoint: what was written before is not searched by
     /// recovery, and the trim journal starts anew.
     fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
-        while self.collector.is_active() {
-            self.step(flash)?;
-        }
-        let mut done = Done::READY;
-        loop {
-            self.make_room(flash, None)?;
-            match self.mapping.clean_one(flash, &mut self.table)? {
-                Some(cleaned) => done = flash.join(done, cleaned),
-                None => break,
-            }
-        }
+        let done = self.clean_all(flash)?;
         let written = checkpoint::write(flash, &self.table, &mut self.journal, done)?;
         Ok(written)
+    }
+}
+
+impl<M: Mapping> KeepsRoom for PageLevel<M> {
+    #[inline]
+    fn thresholds(&self) -> Thresholds {
+        self.thresholds
+    }
+
+    #[inline]
+    fn is_collecting(&self) -> bool {
+        self.collector.is_active()
+    }
+
+    fn pace(&self) -> u32 {
+        self.collector.pace()
+    }
+
+    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        self.collector.start(flash)
+    }
+
+    #[inline]
+    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+        self.collector.step(flash, &mut self.table, &mut self.mapping, &mut self.journal)
+    }
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.mapping.clean_one(flash, &mut self.table)
+    }
+
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.mapping.is_gathering_due()
+    }
+
+    /// A gathering that is due, or what makes room for it, or the collection of a superblock when few are free.
+    fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let free = flash.free_superblocks();
+        if self.is_due() && free >= self.thresholds.foreground + FOR_A_GATHERING {
+            if let Some(gathering) = self.mapping.gather(flash) {
+                self.collector.gather(gathering);
+                return true;
+            }
+        }
+        (free <= self.thresholds.background || self.is_due()) && self.collect(flash)
+    }
+
+    /// A gathering holds the reserve up further: the collection that may have to follow finds it whole.
+    fn held(&self) -> u32 {
+        if self.collector.is_gathering() {
+            FOR_A_GATHERING - 1
+        } else {
+            0
+        }
     }
 }
 
@@ -357,9 +340,9 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         mapping.opened(flash, &table, spare_superblocks)?;
         let collector = Collector::new(config.victims, geometry.superblock_pages(), &table);
         flash.keep_reserve(config.foreground_superblocks);
-        let foreground = config.foreground_superblocks;
-        let background = config.background_superblocks + mapping.spare_wanted();
-        Ok(PageLevel { mapping, table, collector, journal, foreground, background })
+        let mut thresholds = Thresholds::new(config);
+        thresholds.background += mapping.spare_wanted();
+        Ok(PageLevel { mapping, table, collector, journal, thresholds })
     }
 
     #[inline]
@@ -433,7 +416,12 @@ impl<M: Mapping> Scheme for PageLevel<M> {
             self.make_room(flash, Some(Stream::HOST))?;
             let (vtpn, slot) = self.table.place(Lpn(lpn));
             let count = (end - lpn).min(self.table.lpns_in(vtpn) - slot);
-            let trimmed = self.mapping.trim(flash, &mut self.table, vtpn, slot..slot + count, at)?;
+            let slots = slot..slot + count;
+            let trimmed = if count <= M::TRIM_BY_ENTRY {
+                self.trim_by_entry(flash, vtpn, slots, at)?
+            } else {
+                self.mapping.trim(flash, &mut self.table, vtpn, slots, at)?
+            };
             self.journal.trimmed(flash, Lpn(lpn), count)?;
             done = flash.join(done, trimmed);
             lpn += count;
@@ -449,14 +437,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
     }
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        if !self.collector.is_active() && !self.start(flash) {
-            return Ok(None);
-        }
-        let units = flash.nand().geometry().units();
-        for _ in 0..units {
-            self.step(flash)?;
-        }
-        Ok(Some(flash.settle()))
+        self.use_pause(flash)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
@@ -483,25 +464,13 @@ impl<M: Mapping> Scheme for PageLevel<M> {
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
         flash.space.check()?;
         self.mapping.check(&self.table)?;
-        let mut seen = vec![0u64; (flash.nand().geometry().pages() as usize).div_ceil(64)];
-        let mut mark = |ppn: Ppn| {
-            let word = &mut seen[ppn.0 as usize / 64];
-            let fresh = *word >> (ppn.0 % 64) & 1 == 0;
-            *word |= 1 << (ppn.0 % 64);
-            fresh
-        };
-        let mut breach = None;
-        let mut mapped = 0;
+        let mut audit = Audit::new(flash);
         self.each_lpn(flash, Lpn(0), self.table.exported_pages(), &mut |lpn, ppn| {
             if let Err(wrong) = self.mapping.check_lpn(lpn, ppn) {
-                breach.get_or_insert(wrong);
+                audit.breach(wrong);
             }
-            let Some(ppn) = ppn else { return };
-            mapped += 1;
-            if !flash.space.is_valid(ppn) {
-                breach.get_or_insert(format!("LPN {} maps to PPN {}, which is not valid", lpn.0, ppn.0));
-            } else if !mark(ppn) {
-                breach.get_or_insert(format!("LPN {} maps to PPN {}, as another LPN does", lpn.0, ppn.0));
+            if let Some(ppn) = ppn {
+                audit.mapped(lpn, ppn);
             }
         });
         let mut content = Vec::new();
@@ -509,42 +478,12 @@ impl<M: Mapping> Scheme for PageLevel<M> {
             let (vtpn, slot) = self.table.place(lpn);
             self.table.inspect(flash, vtpn, &mut content);
             if let Some(ppn) = table::mapped(table::entry_in(&content, slot)) {
-                mapped += 1;
-                if !flash.space.is_valid(ppn) || !mark(ppn) {
-                    breach.get_or_insert(format!(
-                        "LPN {} is owed the invalidation of PPN {}, which is not valid, or another's",
-                        lpn.0, ppn.0
-                    ));
-                }
+                audit.owed(lpn, ppn);
             }
         });
-        if let Some(breach) = breach {
-            return Err(breach);
-        }
-        for moved in self.collector.moves() {
-            mapped += u64::from(flash.space.is_valid(moved.to) && mark(moved.to));
-        }
-        let valid = flash.space.valid_pages(PageKind::Data);
-        if mapped != valid {
-            return Err(format!("{valid} data pages are valid but {mapped} are mapped or being moved"));
-        }
+        self.collector.moves().iter().for_each(|moved| audit.moved(moved.to));
         let vtpns = 0..self.table.pages() + self.table.further_pages();
-        let pages = vtpns.filter_map(|vtpn| self.table.page(Vtpn(vtpn)));
-        let mut directed = 0;
-        for ppn in pages {
-            directed += 1;
-            if !flash.space.is_valid(ppn) || !mark(ppn) {
-                return Err(format!(
-                    "the directory leads to PPN {}, which is not a valid page of its own",
-                    ppn.0
-                ));
-            }
-        }
-        let valid = flash.space.valid_pages(PageKind::Translation);
-        if directed != valid {
-            return Err(format!("{valid} translation pages are valid but the directory knows {directed}"));
-        }
-        Ok(())
+        audit.finish(vtpns.filter_map(|vtpn| self.table.page(Vtpn(vtpn))))
     }
 
     #[inline]

@@ -416,7 +416,12 @@ impl Records {
             let (ppn, used) = found.get(index).map_or((UNMAPPED, 0), |page| (page.2 .0, page.3.used));
             self.entries.push(Entry { first: group, ppn, used });
         }
-        self.entries.iter().filter_map(|entry| mapped(entry.ppn)).collect()
+        self.directory().collect()
+    }
+
+    /// The translation pages on flash.
+    pub fn directory(&self) -> impl Iterator<Item = Ppn> + '_ {
+        self.entries.iter().filter_map(|entry| mapped(entry.ppn))
     }
 
     /// Reads a page free of charge: for invariants and the checker alone.
@@ -498,8 +503,11 @@ fn build(page: &mut Vec<u8>, records: &[u8], count: usize, end: u32) {
     page[4..8].copy_from_slice(&check.to_le_bytes());
 }
 
-/// The group and the record that begin at byte `at` of a page; `None` behind the last one.
+/// The group and the record that begin at byte `at` of a page; `None` behind the last one, and in a page without content.
 fn record_at(page: &[u8], at: usize) -> Option<(u32, &[u8])> {
+    if page.is_empty() {
+        return None;
+    }
     let bytes = u32::from_le_bytes([page[16], page[17], page[18], page[19]]) as usize;
     if at >= HEADER + bytes {
         return None;
@@ -510,7 +518,7 @@ fn record_at(page: &[u8], at: usize) -> Option<(u32, &[u8])> {
     Some((group, &page[from..from + length]))
 }
 
-/// The record of a group in a page's content; empty when it has none.
+/// The record of a group in a page's content; empty when it has none, and when the page was never written (no content).
 pub fn record_in(page: &[u8], group: u32) -> &[u8] {
     let mut at = HEADER;
     while let Some((found, record)) = record_at(page, at).filter(|record| record.0 <= group) {
@@ -522,5 +530,6 @@ pub fn record_in(page: &[u8], group: u32) -> &[u8] {
     &[]
 }
 
+pub(crate) mod newer;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,9 @@ use crate::cmt::census::CachedPage;
 use crate::flash::Flash;
 use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 /// A parameter of a scheme, as `ftl schemes` prints it.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +82,24 @@ impl Config {
     pub fn parameter(&self, info: &Info, name: &'static str) -> String {
         let default = info.parameters.iter().find(|p| p.name == name).map_or("", |p| p.default);
         self.parameters.get(name).cloned().unwrap_or_else(|| default.to_owned())
+    }
+
+    /// The value of a numeric parameter, which lies within `range`.
+    pub fn number<T: FromStr + PartialOrd + Display>(
+        &self,
+        info: &Info,
+        name: &'static str,
+        range: RangeInclusive<T>,
+    ) -> Result<T, ConfigError> {
+        let given = self.parameter(info, name);
+        given.parse().ok().filter(|value| range.contains(value)).ok_or_else(|| {
+            ConfigError(format!(
+                "scheme {}: {name} = '{given}'; a number from {} to {} is needed",
+                info.name,
+                range.start(),
+                range.end()
+            ))
+        })
     }
 
     /// Refuses parameters that `info` does not know.

@@ -3,6 +3,7 @@
 //! A superblock passes through free -> open (one stream writes it) -> closed -> collecting -> free. Closed superblocks
 //! stand in buckets by their valid pages, so that the greedy victim is found, and a page invalidated, in constant time.
 
+use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Geometry, Nand, PageKind, Pbn, Ppn};
 use std::collections::VecDeque;
 
@@ -28,8 +29,6 @@ impl Stream {
     }
 }
 
-const NONE: u32 = u32::MAX;
-
 /// Where a superblock is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -53,9 +52,10 @@ struct Superblock {
     /// Pages in blocks that are not bad.
     capacity: u32,
     epoch: u32,
-    prev: u32,
-    next: u32,
+    links: Links,
 }
+
+linked!(Superblock);
 
 #[derive(Clone, Copy, Debug)]
 struct Frontier {
@@ -79,7 +79,7 @@ pub struct Space {
     free: VecDeque<(u32, Done)>,
     frontiers: Vec<Frontier>,
     /// Head and tail of the list of closed superblocks with as many valid or bad pages as the index says.
-    buckets: Vec<(u32, u32)>,
+    buckets: Vec<List>,
     /// No bucket below this one is occupied.
     lowest: usize,
     epoch: u32,
@@ -100,7 +100,7 @@ impl Space {
             superblocks: Vec::with_capacity(count as usize),
             free: VecDeque::with_capacity(count as usize),
             frontiers: vec![SHUT; Stream::COUNT],
-            buckets: vec![(NONE, NONE); geometry.superblock_pages() as usize + 1],
+            buckets: vec![List::EMPTY; geometry.superblock_pages() as usize + 1],
             lowest: 0,
             epoch: 0,
             suspect: vec![false; geometry.blocks() as usize],
@@ -111,15 +111,8 @@ impl Space {
         for superblock in 0..count {
             let capacity = space.capacity(nand, superblock);
             let state = if capacity == 0 { State::Dead } else { State::Free };
-            let fresh = Superblock {
-                state,
-                kind: PageKind::Data,
-                valid: 0,
-                capacity,
-                epoch: 0,
-                prev: NONE,
-                next: NONE,
-            };
+            let fresh =
+                Superblock { state, kind: PageKind::Data, valid: 0, capacity, epoch: 0, links: Links::NONE };
             space.superblocks.push(fresh);
             if state == State::Free {
                 space.free.push_back((superblock, Done::READY));
@@ -386,7 +379,7 @@ impl Space {
     /// pages), the one closed first among equals; `None` when none gains anything.
     pub(crate) fn fewest_valid(&mut self) -> Option<u32> {
         while self.lowest < self.buckets.len() {
-            let (head, _) = self.buckets[self.lowest];
+            let head = self.buckets[self.lowest].head();
             if head != NONE {
                 return (self.lowest < self.buckets.len() - 1).then_some(head);
             }
@@ -481,34 +474,13 @@ impl Space {
 
     fn link(&mut self, superblock: u32) {
         let bucket = self.bucket_of(superblock);
-        let (head, tail) = self.buckets[bucket];
-        let it = &mut self.superblocks[superblock as usize];
-        (it.prev, it.next) = (tail, NONE);
-        if tail == NONE {
-            self.buckets[bucket] = (superblock, superblock);
-        } else {
-            self.superblocks[tail as usize].next = superblock;
-            self.buckets[bucket] = (head, superblock);
-        }
+        self.buckets[bucket].push_back(&mut self.superblocks, superblock);
         self.lowest = self.lowest.min(bucket);
     }
 
     fn unlink(&mut self, superblock: u32) {
-        let Superblock { prev, next, .. } = self.superblocks[superblock as usize];
         let bucket = self.bucket_of(superblock);
-        let bucket = &mut self.buckets[bucket];
-        if prev == NONE {
-            bucket.0 = next;
-        }
-        if next == NONE {
-            bucket.1 = prev;
-        }
-        if prev != NONE {
-            self.superblocks[prev as usize].next = next;
-        }
-        if next != NONE {
-            self.superblocks[next as usize].prev = prev;
-        }
+        self.buckets[bucket].unlink(&mut self.superblocks, superblock);
     }
 }
 

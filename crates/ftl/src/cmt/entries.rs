@@ -4,11 +4,9 @@
 //! the budget is decided by each cache.
 
 use super::index::Index;
+use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Lpn};
 use prefetch_index::prefetch_index;
-
-/// No slot.
-pub const NONE: u32 = u32::MAX;
 
 /// A cached mapping. Thirty-two bytes, so that none straddles a cache line.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +20,10 @@ pub struct Entry {
     pub done: Done,
     /// Time of the last use, then [`LIST`] and [`DIRTY`].
     state: u64,
-    prev: u32,
-    next: u32,
+    links: Links,
 }
+
+linked!(Entry);
 
 const _: () = assert!(size_of::<Entry>() == 32);
 
@@ -69,49 +68,6 @@ impl Entry {
     #[inline]
     pub fn set_used(&mut self, used: u64) {
         self.state = self.state & (DIRTY | LIST) | used << USED_SHIFT;
-    }
-}
-
-/// A doubly linked list through the slots; the head is the most recently used.
-#[derive(Clone, Copy, Debug)]
-pub struct List {
-    head: u32,
-    tail: u32,
-    len: u32,
-}
-
-impl Default for List {
-    fn default() -> List {
-        List::EMPTY
-    }
-}
-
-impl List {
-    /// A list without entries.
-    pub const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
-
-    /// Entries in the list.
-    #[inline]
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// Whether there are none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The least recently used slot, or [`NONE`].
-    #[inline]
-    pub fn tail(&self) -> u32 {
-        self.tail
-    }
-
-    /// The most recently used slot, or [`NONE`].
-    #[inline]
-    pub fn head(&self) -> u32 {
-        self.head
     }
 }
 
@@ -180,13 +136,13 @@ impl Entries {
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, ppn: u32, done: Done) -> u32 {
         debug_assert!(!self.contains(lpn));
-        let entry = Entry { lpn, ppn, done, state: 0, prev: NONE, next: NONE };
+        let entry = Entry { lpn, ppn, done, state: 0, links: Links::NONE };
         let slot = if self.free == NONE {
             self.slots.push(entry);
             self.slots.len() as u32 - 1
         } else {
             let slot = self.free;
-            self.free = self.slots[slot as usize].next;
+            self.free = self.slots[slot as usize].links.next;
             self.slots[slot as usize] = entry;
             slot
         };
@@ -201,7 +157,7 @@ impl Entries {
         let entry = self.slots[slot as usize];
         self.index.remove(entry.lpn);
         self.present[entry.lpn.0 as usize / 64] &= !(1 << (entry.lpn.0 % 64));
-        self.slots[slot as usize].next = self.free;
+        self.slots[slot as usize].links.next = self.free;
         self.free = slot;
         entry
     }
@@ -215,58 +171,39 @@ impl Entries {
     /// Starts bringing into the processor's cache what removing the tail of a list will touch, beside the tail itself.
     #[inline]
     pub fn expect_removal(&self, list: &List) {
-        if let Some(tail) = self.slots.get(list.tail as usize) {
+        if let Some(tail) = self.slots.get(list.tail() as usize) {
             self.index.expect(tail.lpn);
-            prefetch_index(&self.slots, tail.prev as usize);
+            prefetch_index(&self.slots, tail.links.prev as usize);
         }
     }
 
     /// Starts bringing the tail of a list into the processor's cache.
     #[inline]
     pub fn expect_tail(&self, list: &List) {
-        prefetch_index(&self.slots, list.tail as usize);
+        prefetch_index(&self.slots, list.tail() as usize);
     }
 
     /// Starts bringing the head of a list into the processor's cache.
     #[inline]
     pub fn expect_head(&self, list: &List) {
-        prefetch_index(&self.slots, list.head as usize);
+        prefetch_index(&self.slots, list.head() as usize);
     }
 
     /// Puts a slot at the head of a list.
     #[inline]
     pub fn push_front(&mut self, list: &mut List, slot: u32) {
-        self.slots[slot as usize].prev = NONE;
-        self.slots[slot as usize].next = list.head;
-        if list.head == NONE {
-            list.tail = slot;
-        } else {
-            self.slots[list.head as usize].prev = slot;
-        }
-        list.head = slot;
-        list.len += 1;
+        list.push_front(&mut self.slots, slot);
     }
 
     /// Puts a slot where it belongs in a list ordered by last use.
     pub fn insert_by_use(&mut self, list: &mut List, slot: u32) {
         let used = self.slots[slot as usize].used();
-        let mut older = list.head;
+        let mut older = list.head();
         while older != NONE && self.slots[older as usize].used() > used {
-            older = self.slots[older as usize].next;
+            older = self.slots[older as usize].links.next;
         }
-        let newer = if older == NONE { list.tail } else { self.slots[older as usize].prev };
-        if newer == NONE {
-            self.push_front(list, slot);
-            return;
-        }
-        (self.slots[slot as usize].prev, self.slots[slot as usize].next) = (newer, older);
-        self.slots[newer as usize].next = slot;
-        if older == NONE {
-            list.tail = slot;
-        } else {
-            self.slots[older as usize].prev = slot;
-        }
-        list.len += 1;
+        let prev = if older == NONE { list.tail() } else { self.slots[older as usize].links.prev };
+        list.insert(&mut self.slots, slot, Links { prev, next: older });
     }
 
     /// The first LPN from `from` on, and below `end`, that has an entry.
@@ -286,35 +223,17 @@ impl Entries {
     /// Takes a slot out of the list that it is in.
     #[inline]
     pub fn unlink(&mut self, list: &mut List, slot: u32) {
-        let Entry { prev, next, .. } = self.slots[slot as usize];
-        if prev == NONE {
-            list.head = next;
-        } else {
-            self.slots[prev as usize].next = next;
-        }
-        if next == NONE {
-            list.tail = prev;
-        } else {
-            self.slots[next as usize].prev = prev;
-        }
-        list.len -= 1;
+        list.unlink(&mut self.slots, slot);
     }
 
     /// The slot used next after this one in its list, or [`NONE`].
     #[inline]
     pub fn newer(&self, slot: u32) -> u32 {
-        self.slots[slot as usize].prev
+        self.slots[slot as usize].links.prev
     }
 
     /// The slots of a list, from the most to the least recently used.
     pub fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = u32> + 'a {
-        let mut at = list.head;
-        std::iter::from_fn(move || {
-            let slot = at;
-            (slot != NONE).then(|| {
-                at = self.slots[slot as usize].next;
-                slot
-            })
-        })
+        list.iter(&self.slots)
     }
 }

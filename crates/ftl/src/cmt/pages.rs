@@ -6,11 +6,9 @@
 
 use crate::counters::Cause;
 use crate::flash::Flash;
+use crate::list::{linked, Links, List, NONE};
 use crate::table::{entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Nand, Vtpn};
-
-/// No frame.
-pub const NONE: u32 = u32::MAX;
 
 /// What is known of a cached page beside its content.
 #[derive(Clone, Copy, Debug)]
@@ -22,11 +20,11 @@ struct Frame {
     /// because the next write-back of the whole page must not become durable before them either.
     programmed: Done,
     dirty: u32,
-    /// More recently used.
-    prev: u32,
-    /// Less recently used; in a free frame, the next free one.
-    next: u32,
+    /// Neighbours in the order of use; in a free frame, the next free one.
+    links: Links,
 }
+
+linked!(Frame);
 
 /// Frames with an index by VTPN.
 #[derive(Clone, Debug)]
@@ -40,10 +38,9 @@ pub struct Pages {
     dirty: Vec<u64>,
     words: usize,
     capacity: usize,
-    head: u32,
-    tail: u32,
+    /// Those in use, the most recently used first.
+    used: List,
     free: u32,
-    len: usize,
     /// Where the next dirty frame is looked for.
     cursor: usize,
 }
@@ -62,27 +59,25 @@ impl Pages {
             dirty: vec![0; capacity * words],
             words,
             capacity,
-            head: NONE,
-            tail: NONE,
+            used: List::EMPTY,
             free: NONE,
-            len: 0,
             cursor: 0,
         }
     }
 
     /// Pages cached.
     pub fn len(&self) -> usize {
-        self.len
+        self.used.len() as usize
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.used.is_empty()
     }
 
     /// Whether an insertion needs a removal first.
     pub fn is_full(&self) -> bool {
-        self.len == self.capacity
+        self.len() == self.capacity
     }
 
     /// The frame of a translation page.
@@ -113,13 +108,13 @@ impl Pages {
     /// The least recently used frame, or [`NONE`].
     #[inline]
     pub fn tail(&self) -> u32 {
-        self.tail
+        self.used.tail()
     }
 
     /// The frame used next after this one, or [`NONE`].
     #[inline]
     pub fn newer(&self, frame: u32) -> u32 {
-        self.frames[frame as usize].prev
+        self.frames[frame as usize].links.prev
     }
 
     /// The content of a frame.
@@ -224,61 +219,34 @@ impl Pages {
     /// A clean frame for a translation page that has none, as the most recently used; its content is what it was.
     fn take(&mut self, vtpn: Vtpn, loaded: Done) -> u32 {
         assert!(!self.is_full() && self.find(vtpn).is_none());
-        let fresh = Frame { vtpn, loaded, programmed: Done::READY, dirty: 0, prev: NONE, next: NONE };
+        let fresh = Frame { vtpn, loaded, programmed: Done::READY, dirty: 0, links: Links::NONE };
         let frame = if self.free == NONE {
             self.frames.push(fresh);
             self.frames.len() as u32 - 1
         } else {
             let frame = self.free;
-            self.free = self.frames[frame as usize].next;
+            self.free = self.frames[frame as usize].links.next;
             self.frames[frame as usize] = fresh;
             frame
         };
         self.cleaned(frame);
         self.index[vtpn.0 as usize] = frame;
-        self.len += 1;
-        self.push_front(frame);
+        self.used.push_front(&mut self.frames, frame);
         frame
     }
 
     /// Drops a page from memory, whatever is dirty in it.
     pub fn remove(&mut self, frame: u32) {
-        self.unlink(frame);
+        self.used.unlink(&mut self.frames, frame);
         self.index[self.frames[frame as usize].vtpn.0 as usize] = NONE;
-        self.frames[frame as usize].next = self.free;
+        self.frames[frame as usize].links.next = self.free;
         self.free = frame;
-        self.len -= 1;
     }
 
     /// Uses a frame.
     #[inline]
     pub fn touch(&mut self, frame: u32) {
-        if self.head != frame {
-            self.unlink(frame);
-            self.push_front(frame);
-        }
-    }
-
-    fn push_front(&mut self, frame: u32) {
-        self.frames[frame as usize].prev = NONE;
-        self.frames[frame as usize].next = self.head;
-        match self.head {
-            NONE => self.tail = frame,
-            head => self.frames[head as usize].prev = frame,
-        }
-        self.head = frame;
-    }
-
-    fn unlink(&mut self, frame: u32) {
-        let Frame { prev, next, .. } = self.frames[frame as usize];
-        match prev {
-            NONE => self.head = next,
-            prev => self.frames[prev as usize].next = next,
-        }
-        match next {
-            NONE => self.tail = prev,
-            next => self.frames[next as usize].prev = prev,
-        }
+        self.used.touch(&mut self.frames, frame);
     }
 
     /// Writes a dirty frame to flash: one program, no read. It stays cached, clean.
@@ -341,14 +309,7 @@ impl Pages {
 
     /// The frames, from the most to the least recently used.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let mut at = self.head;
-        std::iter::from_fn(move || {
-            let frame = at;
-            (frame != NONE).then(|| {
-                at = self.frames[frame as usize].next;
-                frame
-            })
-        })
+        self.used.iter(&self.frames)
     }
 
     /// Checks list, index and dirty bits against each other.
@@ -367,10 +328,11 @@ impl Pages {
             }
         }
         let indexed = self.index.iter().filter(|&&frame| frame != NONE).count();
-        if listed != self.len || indexed != self.len || self.len > self.capacity {
+        if listed != self.len() || indexed != self.len() || self.len() > self.capacity {
             return Err(format!(
                 "{} translation pages are cached, {listed} in the list, {indexed} in the index, {} at most",
-                self.len, self.capacity
+                self.len(),
+                self.capacity
             ));
         }
         Ok(())

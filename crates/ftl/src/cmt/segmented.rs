@@ -3,7 +3,8 @@
 //! New entries enter the probationary segment; a hit there promotes to the protected one, whose overflow falls back to
 //! the head of the probationary segment. Victims come from the tail of the probationary segment.
 
-use super::entries::{Entries, Entry, List, NONE};
+use super::entries::{Entries, Entry};
+use crate::list::{List, NONE};
 use nand::{Done, Lpn};
 
 const PROBATIONARY: usize = 0;

@@ -7,7 +7,8 @@
 //! node (VTPN and links; the paper does not say, but in its figure 4 a node and one entry leave room for two entries).
 
 use super::census::CachedPage;
-use super::entries::{Entries, Entry, List, NONE};
+use super::entries::{Entries, Entry};
+use crate::list::{List, NONE};
 use nand::{Done, Lpn, Vtpn};
 
 /// Bytes charged for a cached mapping.

@@ -26,7 +26,9 @@ impl Half {
         Half(sign | exponent << 10 | (significand - 1024))
     }
 
-    fn parts(self) -> (u32, u32) {
+    /// Its size as `significand * 2^(exponent - 25)`, of the bits without the sign.
+    #[inline]
+    pub(crate) fn parts(self) -> (u32, u32) {
         let (exponent, fraction) = (u32::from(self.0 >> 10 & 31), u32::from(self.0 & 1023));
         if exponent == 0 {
             (fraction, 1)

@@ -33,7 +33,7 @@
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, switches, RandomArea};
 use crate::log_block::sequential::SequentialArea;
-use crate::log_block::{number, Core, HostPage, Layout, LogBlock, Policy, LOG};
+use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
 use std::collections::VecDeque;
@@ -128,7 +128,7 @@ impl Policy for Adapt {
         let letters = switches::<Adapt>(config, "psvhae")?;
         let has = |letter| letters.contains(letter);
         let integer = |name, least: u32, most: u32| {
-            number(config, &Self::INFO, name, f64::from(least), f64::from(most)).map(|value| value as u32)
+            config.number(&Self::INFO, name, f64::from(least)..=f64::from(most)).map(|value| value as u32)
         };
         let techniques = Techniques {
             partitioning: has('p'),
@@ -139,7 +139,7 @@ impl Policy for Adapt {
             early_reuse: has('e'),
         };
         let most_sequential = (layout.log_blocks / 16).max(1);
-        let tau = number(config, &Self::INFO, "tau", 1.0, 100.0)?;
+        let tau = config.number(&Self::INFO, "tau", 1.0..=100.0)?;
         let entries = u64::from(integer("hat", 6, 1 << 20)?) / HAT_ENTRY;
         Ok(Adapt {
             techniques,
@@ -151,7 +151,7 @@ impl Policy for Adapt {
             is_sequential: false,
             hat: Hat::new(entries as usize, match_pages(config, layout)?),
             tau: ((f64::from(layout.block_pages) * tau / 100.0).ceil() as u32).max(1),
-            grow_above: number(config, &Self::INFO, "delta", 0.0, 1.0)?,
+            grow_above: config.number(&Self::INFO, "delta", 0.0..=1.0)?,
             interval: integer("interval", 1, u32::MAX - 1)?,
             requests: 0,
             full_merges: 0,

@@ -12,6 +12,7 @@
 //! is merged when the next page for it comes.
 
 use crate::flash::Flash;
+use crate::list::NONE;
 use crate::log_block::random::{page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
@@ -21,8 +22,6 @@ use std::collections::VecDeque;
 
 /// BAST.
 pub type BastFtl = LogBlock<Bast>;
-
-const NONE: u32 = u32::MAX;
 
 /// Which log block belongs to which logical block.
 #[derive(Clone, Debug)]

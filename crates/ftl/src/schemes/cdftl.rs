@@ -26,7 +26,7 @@ use crate::cmt::pages::Pages;
 use crate::cmt::pinned::PinnedLru;
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
@@ -204,10 +204,7 @@ impl Mapping for TwoCaches {
     };
 
     fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
-        let given = config.parameter(&Self::INFO, "pages");
-        let percent = given.parse::<u64>().ok().filter(|&percent| percent <= 95).ok_or_else(|| {
-            ConfigError(format!("scheme cdftl: pages = '{given}'; a percentage from 0 to 95 is needed"))
-        })?;
+        let percent = config.number(&Self::INFO, "pages", 0..=95)?;
         let page_bytes = Self::page_bytes(table);
         let bytes = table.cache_bytes("cdftl", config, page_bytes + LEAST_ENTRIES * ENTRY_BYTES)?;
         let most = (bytes - LEAST_ENTRIES * ENTRY_BYTES) / page_bytes;
@@ -284,9 +281,6 @@ impl Mapping for TwoCaches {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() <= TRIM_BY_ENTRY {
-            return trim_by_entry(self, flash, table, vtpn, slots, at);
-        }
         let first = table.first_lpn(vtpn).0;
         let (entries, census) = (&mut self.entries, &mut self.census);
         let mut forget = |lpn| {

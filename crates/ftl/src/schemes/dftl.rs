@@ -22,7 +22,7 @@ use crate::cmt::census::{CachedPage, Census};
 use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
@@ -91,10 +91,7 @@ impl Mapping for CachedTable {
     };
 
     fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
-        let given = config.parameter(&Self::INFO, "protected");
-        let protected = given.parse::<u32>().ok().filter(|&percent| percent <= 90).ok_or_else(|| {
-            ConfigError(format!("scheme dftl: protected = '{given}'; a percentage from 0 to 90 is needed"))
-        })?;
+        let protected = config.number(&Self::INFO, "protected", 0..=90)?;
         let bytes = table.cache_bytes("dftl", config, 8 * ENTRY_BYTES)?;
         let entries = (bytes / ENTRY_BYTES).min(u64::from(table.exported_pages())) as usize;
         Ok(CachedTable {
@@ -169,15 +166,12 @@ impl Mapping for CachedTable {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() > TRIM_BY_ENTRY {
-            return table.trim(flash, vtpn, slots, at, |lpn| {
-                self.cache.remove(lpn).map(|dropped| {
-                    self.census.removed(vtpn, dropped.is_dirty());
-                    mapped(dropped.ppn)
-                })
-            });
-        }
-        trim_by_entry(self, flash, table, vtpn, slots, at)
+        table.trim(flash, vtpn, slots, at, |lpn| {
+            self.cache.remove(lpn).map(|dropped| {
+                self.census.removed(vtpn, dropped.is_dirty());
+                mapped(dropped.ppn)
+            })
+        })
     }
 
     // Collection

@@ -37,7 +37,7 @@ use crate::cmt::entries::Entry;
 use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
@@ -85,7 +85,7 @@ pub struct Clusters {
 impl Clusters {
     /// Entries of a DTP, and how many DTPs, that `bytes` of cache allow.
     fn shape(table: &Table, config: &Config) -> Result<(u64, u64), ConfigError> {
-        let percent = number(config, "index", 5, 60)?;
+        let percent = config.number(&Clusters::INFO, "index", 5..=60)?;
         let bytes = config.cache_bytes.saturating_sub(4 * u64::from(table.pages()));
         let most = u64::from(table.entries_per_page()) * 4 / ENTRY_BYTES;
         let per_page = (bytes / ENTRY_BYTES / 16).clamp(LEAST_PER_PAGE, most);
@@ -332,13 +332,6 @@ impl Clusters {
     }
 }
 
-fn number(config: &Config, name: &'static str, least: u64, most: u64) -> Result<u64, ConfigError> {
-    let given = config.parameter(&Clusters::INFO, name);
-    given.parse().ok().filter(|value| (least..=most).contains(value)).ok_or_else(|| {
-        ConfigError(format!("scheme hcftl: {name} = '{given}'; a number from {least} to {most} is needed"))
-    })
-}
-
 impl Mapping for Clusters {
     const INFO: Info = Info {
         name: "hcftl",
@@ -370,7 +363,9 @@ impl Mapping for Clusters {
     fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
         let (per_page, pages) = Self::shape(table, config)?;
         assert!(pages == u64::from(table.further_pages()), "the directory has room for every DTP");
-        let load = number(config, "load", 0, 1 << 16)?.min(u64::from(geometry.superblock_pages() / 8));
+        let load = config
+            .number(&Clusters::INFO, "load", 0..=1 << 16)?
+            .min(u64::from(geometry.superblock_pages() / 8));
         let cluster_all = match config.parameter(&Self::INFO, "cluster").as_str() {
             "hot" => false,
             "all" => true,
@@ -472,9 +467,6 @@ impl Mapping for Clusters {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() <= TRIM_BY_ENTRY {
-            return trim_by_entry(self, flash, table, vtpn, slots, at);
-        }
         let at = self.find_dirty(flash, table, vtpn, slots.clone(), at)?;
         let Clusters { cache, evicted, census, dynamic, found, .. } = self;
         table.trim(flash, vtpn, slots, at, |lpn| {

@@ -18,7 +18,7 @@
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
-use crate::log_block::{number, Core, HostPage, Layout, LogBlock, Policy, LOG};
+use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
 
@@ -56,9 +56,9 @@ impl Policy for Last {
             sequential: SequentialArea::new(sequential_blocks),
             sequential_blocks,
             hot: RandomArea::new(layout),
-            hot_share: number(config, &Self::INFO, "hot", 1.0, 99.0)?,
+            hot_share: config.number(&Self::INFO, "hot", 1.0..=99.0)?,
             cold: RandomArea::new(layout),
-            threshold: number(config, &Self::INFO, "threshold", 1.0, 65_536.0)? as u32,
+            threshold: config.number(&Self::INFO, "threshold", 1.0..=65_536.0)? as u32,
         })
     }
 

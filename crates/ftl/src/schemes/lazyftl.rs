@@ -28,7 +28,7 @@ use crate::cmt::segmented::SegmentedLru;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
@@ -142,10 +142,7 @@ impl Mapping for LazyTable {
     };
 
     fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
-        let given = config.parameter(&Self::INFO, "updates");
-        let percent = given.parse::<u64>().ok().filter(|p| (10..=95).contains(p)).ok_or_else(|| {
-            ConfigError(format!("scheme lazyftl: updates = '{given}'; a percentage from 10 to 95 is needed"))
-        })?;
+        let percent = config.number(&Self::INFO, "updates", 10..=95)?;
         let bytes = table.cache_bytes("lazyftl", config, 20 * (NODE_BYTES + ENTRY_BYTES))?;
         let updates = bytes * percent / 100;
         let lpns = table.exported_pages() as usize;
@@ -238,9 +235,6 @@ impl Mapping for LazyTable {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() <= TRIM_BY_ENTRY {
-            return trim_by_entry(self, flash, table, vtpn, slots, at);
-        }
         let mut at = at;
         if self.updates.len_of(vtpn) > 0 {
             at = self.commit(flash, table, vtpn, &[], Cause::Translation, at)?;

@@ -41,7 +41,7 @@ use crate::flash::Flash;
 use crate::gc::Gathering;
 use crate::groups::{Groups, Thresholds, MOST_OPEN};
 use crate::model::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
-use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::space::Stream;
 use crate::table::{mapped, Table};
@@ -204,22 +204,6 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
     }
 }
 
-fn number(
-    config: &Config,
-    info: &Info,
-    name: &'static str,
-    least: f64,
-    most: f64,
-) -> Result<f64, ConfigError> {
-    let given = config.parameter(info, name);
-    given.parse::<f64>().ok().filter(|value| (least..=most).contains(value)).ok_or_else(|| {
-        ConfigError(format!(
-            "scheme {}: {name} = '{given}'; a number from {least} to {most} is needed",
-            info.name
-        ))
-    })
-}
-
 impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     const INFO: Info = Info {
         name: if IDEAL { "learnedftl-ideal" } else { "learnedftl" },
@@ -284,10 +268,10 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
                 )))
             }
         };
-        let pieces = number(config, info, "pieces", 1.0, 64.0)? as u32;
+        let pieces = config.number(info, "pieces", 1.0..=64.0)? as u32;
         let thresholds = Thresholds {
-            retrain: number(config, info, "retrain", 0.01, 1.0)?,
-            encroachment: number(config, info, "encroachment", 0.01, 1000.0)?,
+            retrain: config.number(info, "retrain", 0.01..=1.0)?,
+            encroachment: config.number(info, "encroachment", 0.01..=1000.0)?,
         };
         let entry_lpns = ENTRY_LPNS.min(table.entries_per_page());
         let entries = table.exported_pages().div_ceil(entry_lpns);
@@ -327,12 +311,12 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             groups,
             techniques,
             run: Run { first: Lpn(0), ppn: Ppn(0), pages: 0 },
-            crowded: number(config, info, "crowded", 0.0, 1.0)?,
+            crowded: config.number(info, "crowded", 0.0..=1.0)?,
             part: table.entries_per_page().min(geometry.superblock_pages()),
             spare: config.background_superblocks,
             exported_pages: table.exported_pages(),
-            predict_ns: number(config, info, "predict_ns", 0.0, 1e9)? as u64,
-            train_ns: number(config, info, "train_ns", 0.0, 1e9)? as u64,
+            predict_ns: config.number(info, "predict_ns", 0.0..=1e9)? as u64,
+            train_ns: config.number(info, "train_ns", 0.0..=1e9)? as u64,
             may_gather: false,
             is_relearned: false,
             uncharged: 0,
@@ -456,8 +440,10 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         if old.is_some() != ppn.is_some() {
             self.groups.mapped(group, ppn.is_some());
         }
-        if let Some(ppn) = ppn.filter(|_| self.techniques.initialization) {
-            self.initialize(table, lpn, ppn, rest);
+        match ppn {
+            Some(ppn) if self.techniques.initialization => self.initialize(table, lpn, ppn, rest),
+            Some(_) => {}
+            None => self.run.pages = 0,
         }
         if self.may_gather {
             self.groups.trained(group, self.models.trained_in(group));
@@ -474,9 +460,6 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         at: Done,
     ) -> Result<Done, Fault> {
         self.run.pages = 0;
-        if slots.len() <= TRIM_BY_ENTRY {
-            return trim_by_entry(self, flash, table, vtpn, slots, at);
-        }
         let first = table.first_lpn(vtpn).0;
         let (mut lpn, end) = (first + slots.start, first + slots.end);
         let mut done = at;

@@ -26,11 +26,12 @@
 //! - Trims as in CDFTL.
 
 use crate::cmt::census::CachedPage;
-use crate::cmt::pages::{continues, Pages, NONE};
+use crate::cmt::pages::{continues, Pages};
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::list::NONE;
+use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
@@ -258,17 +259,6 @@ impl SpatialTable {
 }
 
 /// A number parameter within `range`.
-fn number(config: &Config, name: &'static str, range: Range<u32>) -> Result<u32, ConfigError> {
-    let given = config.parameter(&SpatialTable::INFO, name);
-    given.parse().ok().filter(|value| range.contains(value)).ok_or_else(|| {
-        ConfigError(format!(
-            "scheme sftl: {name} = '{given}'; a number from {} to {} is needed",
-            range.start,
-            range.end - 1
-        ))
-    })
-}
-
 impl Mapping for SpatialTable {
     const INFO: Info = Info {
         name: "sftl",
@@ -289,8 +279,8 @@ impl Mapping for SpatialTable {
     };
 
     fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
-        let percent = number(config, "buffer", 0..91)?;
-        let sparse = number(config, "sparse", 0..table.entries_per_page() + 1)?;
+        let percent = config.number(&Self::INFO, "buffer", 0..=90u32)?;
+        let sparse = config.number(&Self::INFO, "sparse", 0..=table.entries_per_page())?;
         let entries = table.entries_per_page();
         let page = HEADER_BYTES + 4 * u64::from(entries) + SLOT_BYTES * u64::from(sparse);
         let least = (page * 100).div_ceil(u64::from(100 - percent)) + 1;
@@ -384,9 +374,6 @@ impl Mapping for SpatialTable {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() <= TRIM_BY_ENTRY {
-            return trim_by_entry(self, flash, table, vtpn, slots, at);
-        }
         let Some(frame) = self.pages.find(vtpn) else {
             return table.trim(flash, vtpn, slots, at, |lpn| {
                 self.buffer.remove(lpn).map(|(dropped, _)| mapped(dropped.ppn))

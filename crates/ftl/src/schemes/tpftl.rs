@@ -25,7 +25,7 @@ use crate::cmt::census::CachedPage;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
@@ -322,10 +322,7 @@ impl Mapping for ClusteredTable {
                 "scheme tpftl: techniques = '{letters}'; letters of 'rsbc', or '-', are needed"
             ))
         })?;
-        let given = config.parameter(&Self::INFO, "threshold");
-        let threshold = given.parse::<i32>().ok().filter(|&t| (1..=1000).contains(&t)).ok_or_else(|| {
-            ConfigError(format!("scheme tpftl: threshold = '{given}'; a number from 1 to 1000 is needed"))
-        })?;
+        let threshold = config.number(&Self::INFO, "threshold", 1..=1000)?;
         let bytes = table.cache_bytes("tpftl", config, 4 * (ENTRY_BYTES + NODE_BYTES))?;
         Ok(ClusteredTable {
             cache: TwoLevel::new(bytes, table.pages(), table.entries_per_page()),
@@ -395,17 +392,14 @@ impl Mapping for ClusteredTable {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() > TRIM_BY_ENTRY {
-            return table.trim(flash, vtpn, slots, at, |lpn| {
-                self.cache.remove(lpn).map(|(dropped, with_node)| {
-                    if with_node {
-                        self.selective.node_evicted();
-                    }
-                    mapped(dropped.ppn)
-                })
-            });
-        }
-        trim_by_entry(self, flash, table, vtpn, slots, at)
+        table.trim(flash, vtpn, slots, at, |lpn| {
+            self.cache.remove(lpn).map(|(dropped, with_node)| {
+                if with_node {
+                    self.selective.node_evicted();
+                }
+                mapped(dropped.ppn)
+            })
+        })
     }
 
     // Collection

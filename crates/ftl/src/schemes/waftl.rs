@@ -22,7 +22,7 @@
 use crate::flash::Flash;
 use crate::log_block::random::{page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
-use crate::log_block::{number, Core, HostPage, Layout, LogBlock, Policy, LOG};
+use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
 
@@ -59,11 +59,11 @@ impl Policy for Waftl {
     const LEAST_LOG: u32 = 4;
 
     fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError> {
-        let threshold = number(config, &Self::INFO, "threshold", 0.0, 1e6)?;
+        let threshold = config.number(&Self::INFO, "threshold", 0.0..=1e6)?;
         Ok(Waftl {
             zone: RandomArea::new(layout),
             pages: RandomArea::new(layout),
-            page_share: number(config, &Self::INFO, "pmb", 0.0, 90.0)?,
+            page_share: config.number(&Self::INFO, "pmb", 0.0..=90.0)?,
             accesses: vec![0; layout.logical_blocks as usize],
             threshold: ((f64::from(layout.block_pages) * threshold / 100.0) as u32).min(u32::from(u16::MAX)),
         })

@@ -29,7 +29,7 @@ use crate::cmt::pages::Pages;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::page_level::{trim_by_entry, Mapping, Moved, PageLevel, TRIM_BY_ENTRY};
+use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
@@ -266,9 +266,6 @@ impl Mapping for ZoneTable {
         slots: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if slots.len() <= TRIM_BY_ENTRY {
-            return trim_by_entry(self, flash, table, vtpn, slots, at);
-        }
         if let Some(frame) = self.active.find(vtpn) {
             self.active.remove(frame);
         }

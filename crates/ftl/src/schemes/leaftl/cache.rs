@@ -1,8 +1,8 @@
 //! Groups in memory: packed records under LRU.
 
+use crate::list::{linked, Links, List, NONE};
 use nand::Done;
 
-const NONE: u32 = u32::MAX;
 /// A group that is not cached.
 const ABSENT: u8 = u8::MAX;
 /// Records lie in slots of 16, 32, 64 .. bytes. A matter of this program alone: a firmware would compact its memory, and
@@ -17,13 +17,15 @@ struct Node {
     dirty: bool,
     length: u16,
     slot: u32,
-    prev: u32,
-    next: u32,
+    /// Neighbours in the order of use.
+    links: Links,
     /// When the record is loaded.
     known: Done,
     /// When the pages that it leads to are programmed.
     programmed: Done,
 }
+
+linked!(Node);
 
 #[derive(Clone, Debug)]
 struct Class {
@@ -37,10 +39,8 @@ pub struct Cache {
     /// By group.
     nodes: Vec<Node>,
     classes: Vec<Class>,
-    /// Most and least recently used.
-    head: u32,
-    tail: u32,
-    cached: u32,
+    /// Cached groups, the most recently used first.
+    used: List,
     dirty: u32,
     /// Bytes of all records.
     bytes: u64,
@@ -58,8 +58,7 @@ impl Cache {
             dirty: false,
             length: 0,
             slot: 0,
-            prev: NONE,
-            next: NONE,
+            links: Links::NONE,
             known: Done::READY,
             programmed: Done::READY,
         };
@@ -71,9 +70,7 @@ impl Cache {
         Cache {
             nodes: vec![absent; groups as usize],
             classes: (0..CLASSES).map(class).collect(),
-            head: NONE,
-            tail: NONE,
-            cached: 0,
+            used: List::EMPTY,
             dirty: 0,
             bytes: 0,
         }
@@ -91,7 +88,7 @@ impl Cache {
 
     /// Groups cached.
     pub fn cached(&self) -> u64 {
-        u64::from(self.cached)
+        u64::from(self.used.len())
     }
 
     /// Whether any group is newer than on flash.
@@ -129,16 +126,13 @@ impl Cache {
 
     /// The least recently used group.
     pub fn coldest(&self) -> Option<u32> {
-        (self.tail != NONE).then_some(self.tail)
+        Some(self.used.tail()).filter(|&group| group != NONE)
     }
 
     /// Makes a cached group the most recently used one.
     #[inline]
     pub fn touch(&mut self, group: u32) {
-        if self.head != group {
-            self.unlink(group);
-            self.link(group);
-        }
+        self.used.touch(&mut self.nodes, group);
     }
 
     /// Caches a group as it is on flash.
@@ -147,8 +141,7 @@ impl Cache {
         self.place(group, record);
         let node = &mut self.nodes[group as usize];
         (node.known, node.programmed, node.dirty) = (known, Done::READY, false);
-        self.cached += 1;
-        self.link(group);
+        self.used.push_front(&mut self.nodes, group);
     }
 
     /// Replaces the record of a cached group; it is newer than flash from now on. `programmed` covers the pages that it
@@ -182,10 +175,9 @@ impl Cache {
     /// Puts a clean group out.
     pub fn remove(&mut self, group: u32) {
         assert!(!self.is_dirty(group), "group {group} is newer than on flash");
-        self.unlink(group);
+        self.used.unlink(&mut self.nodes, group);
         self.give_up(group);
         self.nodes[group as usize].class = ABSENT;
-        self.cached -= 1;
     }
 
     fn place(&mut self, group: u32, record: &[u8]) {
@@ -208,52 +200,23 @@ impl Cache {
         self.bytes -= u64::from(node.length);
     }
 
-    fn link(&mut self, group: u32) {
-        let head = self.head;
-        let node = &mut self.nodes[group as usize];
-        (node.prev, node.next) = (NONE, head);
-        if head == NONE {
-            self.tail = group;
-        } else {
-            self.nodes[head as usize].prev = group;
-        }
-        self.head = group;
-    }
-
-    fn unlink(&mut self, group: u32) {
-        let Node { prev, next, .. } = self.nodes[group as usize];
-        if prev == NONE {
-            self.head = next;
-        } else {
-            self.nodes[prev as usize].next = next;
-        }
-        if next == NONE {
-            self.tail = prev;
-        } else {
-            self.nodes[next as usize].prev = prev;
-        }
-    }
-
     /// Checks counts against the nodes; one sentence for the first breach.
     pub fn check(&self) -> Result<(), String> {
         let cached: Vec<&Node> = self.nodes.iter().filter(|node| node.class != ABSENT).collect();
         let bytes: u64 = cached.iter().map(|node| u64::from(node.length)).sum();
         let dirty = cached.iter().filter(|node| node.dirty).count();
-        if (cached.len(), dirty, bytes) != (self.cached as usize, self.dirty as usize, self.bytes) {
+        if (cached.len(), dirty, bytes) != (self.used.len() as usize, self.dirty as usize, self.bytes) {
             return Err(format!(
                 "{} groups are cached, {dirty} of them dirty, in {bytes} bytes, but {}, {} and {} are counted",
                 cached.len(),
-                self.cached,
+                self.used.len(),
                 self.dirty,
                 self.bytes
             ));
         }
-        let (mut at, mut listed) = (self.head, 0);
-        while at != NONE && listed <= self.cached {
-            (at, listed) = (self.nodes[at as usize].next, listed + 1);
-        }
-        if listed != self.cached {
-            return Err(format!("{} groups are cached but {listed} are in the LRU list", self.cached));
+        let listed = self.used.iter(&self.nodes).take(cached.len() + 1).count();
+        if listed != cached.len() {
+            return Err(format!("{} groups are cached but {listed} are in the LRU list", cached.len()));
         }
         Ok(())
     }

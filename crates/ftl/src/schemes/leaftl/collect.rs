@@ -11,11 +11,11 @@ use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
+use crate::victim::Victim;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    Idle,
     /// Reading the victim's valid pages into the buffer.
     Reading,
     /// Programming them, sorted.
@@ -29,14 +29,22 @@ struct Staged {
     page: Page,
 }
 
+impl Staged {
+    /// Reads a page into a slot of the data buffer.
+    fn read<N: Nand>(flash: &mut Flash<N>, from: Ppn, slot: u32) -> Result<Staged, Fault> {
+        let (oob, after) = flash.read_to_slot(from, slot, Cause::Collection, Done::READY)?;
+        assert!(oob.kind == PageKind::Data);
+        let lpn = Lpn(oob.id);
+        Ok(Staged { lpn, from, page: Page { lpn, slot, content: Content::of(oob), after } })
+    }
+}
+
 /// The collection under way, if any.
 #[derive(Clone, Debug)]
 pub struct Collector {
     policy: VictimPolicy,
+    victim: Option<Victim>,
     phase: Phase,
-    victim: u32,
-    cursor: Ppn,
-    end: Ppn,
     pace: u32,
     /// The slots of the data buffer that are collection's: from `first_slot` on, `slots` of them.
     first_slot: u32,
@@ -54,10 +62,8 @@ impl Collector {
     pub fn new(policy: VictimPolicy, first_slot: u32, slots: u32) -> Collector {
         Collector {
             policy,
-            phase: Phase::Idle,
-            victim: 0,
-            cursor: Ppn(0),
-            end: Ppn(0),
+            victim: None,
+            phase: Phase::Reading,
             pace: 1,
             first_slot,
             slots,
@@ -71,7 +77,7 @@ impl Collector {
 
     /// Whether a victim is being emptied.
     pub fn is_active(&self) -> bool {
-        self.phase != Phase::Idle
+        self.victim.is_some()
     }
 
     /// Steps for each page that the host's stream programs.
@@ -81,20 +87,11 @@ impl Collector {
 
     /// Chooses a victim. `false`: there is none whose collection gains a page.
     pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        let victim = match self.policy {
-            VictimPolicy::Greedy => flash.space.fewest_valid(),
-            VictimPolicy::CostBenefit => flash.space.best_benefit(),
-        };
-        let Some(victim) = victim else { return false };
-        let valid = flash.space.valid_in(victim);
-        let gain = flash.space.capacity_of(victim).saturating_sub(valid).max(1);
-        flash.space.collect(victim);
+        self.victim = Victim::choose(flash, self.policy);
+        let Some(victim) = &self.victim else { return false };
         // A step reads a page, or copies those of a group.
-        self.pace = (2 * valid).div_ceil(gain) + 1;
-        self.victim = victim;
-        (self.cursor, self.end) = flash.space.pages_of(victim);
+        self.pace = victim.pace(2 * victim.valid());
         self.done = Done::READY;
-        self.phase = Phase::Reading;
         true
     }
 
@@ -105,18 +102,27 @@ impl Collector {
         map: &mut Map,
         journal: &mut Journal,
     ) -> Result<(), Fault> {
+        let Some(victim) = &mut self.victim else { return Ok(()) };
         match self.phase {
-            Phase::Idle => Ok(()),
-            Phase::Reading => match flash.space.next_valid(self.cursor, self.end) {
-                Some(ppn) if flash.space.kind(self.victim) == PageKind::Translation => {
+            Phase::Reading => match victim.next(flash) {
+                Some(ppn) if victim.kind(flash) == PageKind::Translation => {
                     let done = map.records.relocate(flash, ppn, Done::READY)?;
                     self.done = flash.join(self.done, done);
                     flash.counters.moved_translation += 1;
-                    self.cursor = Ppn(ppn.0 + 1);
+                    victim.pass(ppn);
                     Ok(())
                 }
-                Some(ppn) if self.staged.len() < self.slots as usize => self.stage(flash, ppn),
-                None if self.staged.is_empty() => self.finish(flash, journal),
+                Some(ppn) if self.staged.len() < self.slots as usize => {
+                    let slot = self.first_slot + self.staged.len() as u32;
+                    self.staged.push(Staged::read(flash, ppn, slot)?);
+                    victim.pass(ppn);
+                    Ok(())
+                }
+                None if self.staged.is_empty() => {
+                    victim.erase(flash, journal, self.done)?;
+                    self.victim = None;
+                    Ok(())
+                }
                 _ => {
                     self.staged.sort_unstable_by_key(|staged| staged.lpn);
                     self.phase = Phase::Copying;
@@ -131,16 +137,6 @@ impl Collector {
                 Ok(())
             }
         }
-    }
-
-    fn stage<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn) -> Result<(), Fault> {
-        let slot = self.first_slot + self.staged.len() as u32;
-        let (oob, after) = flash.read_to_slot(from, slot, Cause::Collection, Done::READY)?;
-        assert!(oob.kind == PageKind::Data);
-        let lpn = Lpn(oob.id);
-        self.staged.push(Staged { lpn, from, page: Page { lpn, slot, content: Content::of(oob), after } });
-        self.cursor = Ppn(from.0 + 1);
-        Ok(())
     }
 
     /// Copies the pages of one group, except where the host wrote or trimmed meanwhile.
@@ -176,19 +172,6 @@ impl Collector {
         }
         self.next = end;
         map.shrink(flash, group, Cause::Collection)?;
-        Ok(())
-    }
-
-    /// Erases the victim. Trims are made durable first, as in [`crate::gc`].
-    fn finish<N: Nand>(&mut self, flash: &mut Flash<N>, journal: &mut Journal) -> Result<(), Fault> {
-        journal.write_pending(flash)?;
-        if flash.space.kind(self.victim) == PageKind::Data {
-            flash.counters.collections_data += 1;
-        } else {
-            flash.counters.collections_translation += 1;
-        }
-        flash.erase(self.victim, Cause::Collection, self.done)?;
-        self.phase = Phase::Idle;
         Ok(())
     }
 }

@@ -43,11 +43,13 @@ pub mod map;
 mod recover;
 pub mod segment;
 
+use crate::audit::Audit;
 use crate::checkpoint::{self, Journal};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash, Guessed};
 use crate::page_level::check_room;
 use crate::records::Records;
+use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
 use buffer::{Buffer, Buffered};
@@ -55,7 +57,7 @@ use cache::Cache;
 use collect::Collector;
 use group::{most_bytes, Reach};
 use map::{Map, Page, Shape};
-use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink};
+use nand::{Done, Fault, Lpn, Nand, Oob, Ppn, Sink};
 
 /// LeaFTL.
 #[derive(Clone, Debug)]
@@ -67,8 +69,7 @@ pub struct Leaftl {
     /// Pages written between two compactions, and since the last.
     period: u64,
     since: u64,
-    foreground: u32,
-    background: u32,
+    thresholds: Thresholds,
     /// What is written out: LPN and slot, ascending.
     order: Vec<(Lpn, u32)>,
     pages: Vec<Page>,
@@ -76,50 +77,6 @@ pub struct Leaftl {
 }
 
 impl Leaftl {
-    fn parameter(config: &Config, name: &'static str, most: u64) -> Result<u64, ConfigError> {
-        let given = config.parameter(&Self::INFO, name);
-        given.parse().ok().filter(|&value| value <= most).ok_or_else(|| {
-            ConfigError(format!("scheme leaftl: {name} = '{given}'; a number from 0 to {most} is needed"))
-        })
-    }
-
-    /// Makes sure that the pages programmed next find room, and lets collection keep pace with them.
-    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, pages: u32) -> Result<(), Fault> {
-        let free = flash.free_superblocks();
-        if free > self.background && !self.collector.is_active() {
-            return Ok(());
-        }
-        if pages > 0 && (self.collector.is_active() || self.collector.start(flash)) {
-            for _ in 0..self.collector.pace() * pages {
-                self.step(flash)?;
-            }
-        }
-        let mut collections = 0;
-        while self.is_short(flash, pages > 0) {
-            if !self.collector.is_active() && !self.collector.start(flash) {
-                return Err(Fault::Medium);
-            }
-            collections += 1;
-            if collections > 8 * flash.nand().geometry().superblocks() {
-                return Err(Fault::Medium);
-            }
-            flash.counters.foreground_collections += 1;
-            while self.collector.is_active() {
-                self.step(flash)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn is_short<N: Nand>(&self, flash: &Flash<N>, writes: bool) -> bool {
-        let opens = u32::from(writes && flash.space.left(Stream::HOST) == 0);
-        flash.free_superblocks() < self.foreground + opens
-    }
-
-    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
-        self.collector.step(flash, &mut self.map, &mut self.journal)
-    }
-
     // The buffer's way to flash
 
     /// Sorts the buffer by LPN, programs it, and learns it, group by group.
@@ -155,7 +112,7 @@ impl Leaftl {
         which: std::ops::Range<usize>,
         sorted: Done,
     ) -> Result<usize, Fault> {
-        self.make_room(flash, which.len() as u32)?;
+        self.make_room_for(flash, Some(Stream::HOST), which.len() as u32)?;
         let hits = if self.map.cache.has(group) { which.len() as u64 } else { 0 };
         let known = self.map.touch(flash, group, Cause::Translation, Done::READY)?;
         let left = match flash.space.left(Stream::HOST) {
@@ -200,7 +157,7 @@ impl Leaftl {
         last: u8,
         at: Done,
     ) -> Result<Done, Fault> {
-        self.make_room(flash, 1)?;
+        self.make_room(flash, Some(Stream::HOST))?;
         if self.map.is_blank(group) {
             return Ok(at);
         }
@@ -228,19 +185,35 @@ impl Leaftl {
     /// Makes every translation page current, then writes a checkpoint. What is in the buffer is programmed later, and
     /// found by the search.
     fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
-        while self.collector.is_active() {
-            self.step(flash)?;
-        }
-        let mut done = Done::READY;
-        loop {
-            self.make_room(flash, 0)?;
-            match self.map.clean_one(flash)? {
-                Some(cleaned) => done = flash.join(done, cleaned),
-                None => break,
-            }
-        }
+        let done = self.clean_all(flash)?;
         let records = &self.map.records;
         checkpoint::write_directory(flash, records.words(), |i| records.word(i), &mut self.journal, done)
+    }
+}
+
+impl KeepsRoom for Leaftl {
+    fn thresholds(&self) -> Thresholds {
+        self.thresholds
+    }
+
+    fn is_collecting(&self) -> bool {
+        self.collector.is_active()
+    }
+
+    fn pace(&self) -> u32 {
+        self.collector.pace()
+    }
+
+    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        self.collector.start(flash)
+    }
+
+    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+        self.collector.step(flash, &mut self.map, &mut self.journal)
+    }
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.map.clean_one(flash)
     }
 }
 
@@ -272,8 +245,8 @@ impl Scheme for Leaftl {
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         config.check_parameters(&Self::INFO)?;
         let geometry = flash.nand().geometry().clone();
-        let gamma = Self::parameter(config, "gamma", 64)? as u32;
-        let slots = Self::parameter(config, "buffer", 1 << 20)?.max(1) as u32;
+        let gamma = config.number(&Self::INFO, "gamma", 0..=64)? as u32;
+        let slots = config.number(&Self::INFO, "buffer", 0..=1 << 20)?.max(1) as u32;
         let slots = slots.min(geometry.superblock_pages() / 2).max(1);
         let shape = Shape {
             exported_pages: config.exported_pages,
@@ -288,8 +261,8 @@ impl Scheme for Leaftl {
                     return Err(ConfigError(what).into());
                 }
             },
-            predict_ns: Self::parameter(config, "predict_ns", 1_000_000)?,
-            learn_ns: Self::parameter(config, "learn_ns", 1_000_000)?,
+            predict_ns: config.number(&Self::INFO, "predict_ns", 0..=1_000_000)?,
+            learn_ns: config.number(&Self::INFO, "learn_ns", 0..=1_000_000)?,
         };
         let (lpns, groups) = (1 << shape.group_shift, config.exported_pages.div_ceil(1 << shape.group_shift));
         debug_assert!(most_bytes(lpns) <= Records::longest_record(geometry.page_bytes));
@@ -324,10 +297,9 @@ impl Scheme for Leaftl {
             buffer: Buffer::new(slots),
             collector: Collector::new(config.victims, slots, slots),
             journal,
-            period: Self::parameter(config, "compaction", u64::MAX)?.max(1),
+            period: config.number(&Self::INFO, "compaction", 0..=u64::MAX)?.max(1),
             since: 0,
-            foreground: config.foreground_superblocks,
-            background: config.background_superblocks,
+            thresholds: Thresholds::new(config),
             order: Vec::with_capacity(slots as usize),
             pages: Vec::with_capacity(256),
             olds: Vec::with_capacity(256),
@@ -347,7 +319,7 @@ impl Scheme for Leaftl {
             let held = self.buffer.page(slot).map_or(at, |page| page.held);
             return Ok((Some(flash.held(slot, lpn)), flash.join(at, held)));
         }
-        self.make_room(flash, 0)?;
+        self.make_room(flash, None)?;
         flash.counters.lookups += 1;
         let (group, offset) = self.map.place(lpn);
         if self.map.is_blank(group) {
@@ -418,7 +390,7 @@ impl Scheme for Leaftl {
         if pages == 0 {
             return Ok(at);
         }
-        self.make_room(flash, 1)?;
+        self.make_room(flash, Some(Stream::HOST))?;
         if self.journal.is_nearly_full(flash) {
             self.checkpoint(flash)?;
         }
@@ -445,28 +417,19 @@ impl Scheme for Leaftl {
 
     fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
         self.write_out(flash)?;
-        self.make_room(flash, 1)?;
+        self.make_room(flash, Some(Stream::HOST))?;
         self.journal.write_pending(flash)?;
         let settled = flash.settle();
         Ok(flash.join(settled, at))
     }
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        if !self.collector.is_active()
-            && (flash.free_superblocks() > self.background || !self.collector.start(flash))
-        {
-            return Ok(None);
-        }
-        let units = flash.nand().geometry().units();
-        for _ in 0..units {
-            self.step(flash)?;
-        }
-        Ok(Some(flash.settle()))
+        self.use_pause(flash)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
         self.write_out(flash)?;
-        self.make_room(flash, 1)?;
+        self.make_room(flash, Some(Stream::HOST))?;
         self.checkpoint(flash)
     }
 
@@ -483,26 +446,9 @@ impl Scheme for Leaftl {
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
         flash.space.check()?;
         self.map.check(flash)?;
-        let mut seen = vec![0u64; (flash.nand().geometry().pages() as usize).div_ceil(64)];
-        let (mut mapped, mut breach) = (0, None);
-        self.map.each(flash, &mut |lpn, ppn| {
-            mapped += 1;
-            let word = &mut seen[ppn.0 as usize / 64];
-            let fresh = *word >> (ppn.0 % 64) & 1 == 0;
-            *word |= 1 << (ppn.0 % 64);
-            if !fresh || !flash.space.is_valid(ppn) {
-                let why = if fresh { "is not valid" } else { "another LPN maps to, too" };
-                breach.get_or_insert(format!("LPN {} maps to PPN {}, which {why}", lpn.0, ppn.0));
-            }
-        });
-        if let Some(breach) = breach {
-            return Err(breach);
-        }
-        let valid = flash.space.valid_pages(PageKind::Data);
-        if mapped != valid {
-            return Err(format!("{valid} data pages are valid but {mapped} are mapped"));
-        }
-        Ok(())
+        let mut audit = Audit::new(flash);
+        self.map.each(flash, &mut |lpn, ppn| audit.mapped(lpn, ppn));
+        audit.finish(self.map.records.directory())
     }
 
     fn memory(&self) -> Memory {

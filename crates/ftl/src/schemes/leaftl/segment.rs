@@ -12,6 +12,8 @@
 //! pages off. It is found by a cone from the first point (O(1) state a point) and then evaluated with the stored
 //! precision: a point whose predicted page would not tell where it is ends the segment.
 
+use crate::linear::Half;
+
 /// Runs of constant stride at least this long are never put into an approximate segment: taken out they cost 8 bytes and
 /// split a list (9 bytes at most), left in they cost a byte a page and mispredict.
 const LONG_RUN: usize = 16;
@@ -57,23 +59,13 @@ impl Slope {
         self.0 & 1 == 1
     }
 
-    #[inline]
-    fn parts(self) -> (u32, u32) {
-        let (exponent, fraction) = (u32::from(self.0 >> 10 & 31), u32::from(self.0 & 1023));
-        if exponent == 0 {
-            (fraction, 1)
-        } else {
-            (1024 + fraction, exponent)
-        }
-    }
-
     /// ceil(1/K) of an accurate slope.
     #[inline]
     pub fn stride(self) -> u32 {
         if self == Slope::NOWHERE {
             return 1;
         }
-        let (significand, exponent) = self.parts();
+        let (significand, exponent) = Half(self.0).parts();
         (1 << (25 - exponent.min(25))) / significand
             + u32::from((1 << (25 - exponent.min(25))) % significand != 0)
     }
@@ -81,7 +73,7 @@ impl Slope {
     /// floor(K x).
     #[inline]
     pub fn rise(self, x: u8) -> u32 {
-        let (significand, exponent) = self.parts();
+        let (significand, exponent) = Half(self.0).parts();
         let product = significand * u32::from(x);
         if exponent <= 25 {
             product >> (25 - exponent)

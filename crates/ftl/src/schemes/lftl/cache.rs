@@ -13,8 +13,9 @@
 //! needs not say; the identifier as it is on flash. And [`Cache::slack`].
 
 use super::record::{bit, identifier_bytes, Bits, Covering, Parts};
-use crate::cmt::entries::{Entries, Entry, List};
+use crate::cmt::entries::{Entries, Entry};
 use crate::linear::LinearModel;
+use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Lpn};
 
 /// Bytes of a TP node.
@@ -25,7 +26,6 @@ pub const POINT_BYTES: u64 = 8;
 pub const MODEL_BYTES: u64 = LinearModel::BYTES as u64 + 2;
 /// Trained models of a node beyond which those that newer ones hide are looked for.
 const MANY_TRAINED: u32 = 32;
-const NONE: u32 = u32::MAX;
 
 /// What the cache says of an LPN.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +50,7 @@ struct Held {
 struct Node {
     is_present: bool,
     /// Neighbours in the order of use.
-    prev: u32,
-    next: u32,
+    links: Links,
     /// Clean outlier mappings, most recently used first.
     clean: List,
     /// Outlier mappings newer than flash, and log mappings.
@@ -76,8 +75,7 @@ struct Node {
 
 const ABSENT: Node = Node {
     is_present: false,
-    prev: NONE,
-    next: NONE,
+    links: Links::NONE,
     clean: List::EMPTY,
     dirty: 0,
     logs: 0,
@@ -92,6 +90,8 @@ const ABSENT: Node = Node {
     known: Done::READY,
     programmed: Done::READY,
 };
+
+linked!(Node);
 
 impl Node {
     fn is_dirty(&self) -> bool {
@@ -117,11 +117,9 @@ pub struct Cache {
     points: Entries,
     held: Vec<Held>,
     free_held: u32,
-    /// Most and least recently used.
-    head: u32,
-    tail: u32,
+    /// Nodes, the most recently used first.
+    used: List,
     clock: u64,
-    present: u64,
     models: u64,
     identifiers: u64,
     /// Dirty outliers and log mappings; trained models; nodes with any of these.
@@ -142,10 +140,8 @@ impl Cache {
             points: Entries::new(points, lpns),
             held: Vec::with_capacity(lpns.min((bytes / MODEL_BYTES) as usize + 1)),
             free_held: NONE,
-            head: NONE,
-            tail: NONE,
+            used: List::EMPTY,
             clock: 0,
-            present: 0,
             models: 0,
             identifiers: 0,
             dirty_points: 0,
@@ -158,7 +154,7 @@ impl Cache {
     /// Bytes of nodes, point mappings, models and identifiers.
     pub fn parts(&self) -> [u64; 4] {
         let points = self.points.len() as u64 * POINT_BYTES;
-        [self.present * NODE_BYTES, points, self.models * MODEL_BYTES, self.identifiers]
+        [u64::from(self.used.len()) * NODE_BYTES, points, self.models * MODEL_BYTES, self.identifiers]
     }
 
     /// Bytes kept free for the entries that the directory gets when translation pages are split. A point mapping that is
@@ -220,43 +216,15 @@ impl Cache {
     /// Makes a chunk's node the most recently used one, if there is one.
     #[inline]
     pub fn touch(&mut self, chunk: u32) {
-        if self.has(chunk) && self.head != chunk {
-            self.unlink(chunk);
-            self.link(chunk);
+        if self.has(chunk) {
+            self.used.touch(&mut self.nodes, chunk);
         }
     }
 
     fn enter(&mut self, chunk: u32) {
         if !self.has(chunk) {
             self.nodes[chunk as usize] = Node { is_present: true, ..ABSENT };
-            self.present += 1;
-            self.link(chunk);
-        }
-    }
-
-    fn link(&mut self, chunk: u32) {
-        let head = self.head;
-        let node = &mut self.nodes[chunk as usize];
-        (node.prev, node.next) = (NONE, head);
-        if head == NONE {
-            self.tail = chunk;
-        } else {
-            self.nodes[head as usize].prev = chunk;
-        }
-        self.head = chunk;
-    }
-
-    fn unlink(&mut self, chunk: u32) {
-        let Node { prev, next, .. } = self.nodes[chunk as usize];
-        if prev == NONE {
-            self.head = next;
-        } else {
-            self.nodes[prev as usize].next = next;
-        }
-        if next == NONE {
-            self.tail = prev;
-        } else {
-            self.nodes[next as usize].prev = prev;
+            self.used.push_front(&mut self.nodes, chunk);
         }
     }
 
@@ -575,17 +543,14 @@ impl Cache {
 
     /// The least recently used chunk.
     pub fn coldest(&self) -> Option<u32> {
-        (self.tail != NONE).then_some(self.tail)
+        Some(self.used.tail()).filter(|&chunk| chunk != NONE)
     }
 
     /// Puts something out, in the order of the paper: of the coldest node the last clean outlier mapping; when it has none,
     /// but something newer than flash, that has to be written back; else its last model; with the last one, the
     /// identifier. `None`: the cache is empty.
     pub fn put_out(&mut self) -> Option<PutOut> {
-        let chunk = self.tail;
-        if chunk == NONE {
-            return None;
-        }
+        let chunk = self.coldest()?;
         let node = &mut self.nodes[chunk as usize];
         if !node.clean.is_empty() {
             let slot = node.clean.tail();
@@ -606,9 +571,8 @@ impl Cache {
     fn leave_if_empty(&mut self, chunk: u32) {
         let node = &self.nodes[chunk as usize];
         if node.clean.is_empty() && !node.is_dirty() && !node.has_identifier {
-            self.unlink(chunk);
+            self.used.unlink(&mut self.nodes, chunk);
             self.nodes[chunk as usize] = ABSENT;
-            self.present -= 1;
         }
     }
 
@@ -658,16 +622,12 @@ impl Cache {
 
     /// Checks counts and lists against the nodes; one sentence for the first breach.
     pub fn check(&self) -> Result<(), String> {
-        let mut listed = 0;
-        let mut at = self.head;
-        while at != NONE && listed <= self.present {
-            (at, listed) = (self.nodes[at as usize].next, listed + 1);
-        }
-        let present = self.nodes.iter().filter(|node| node.is_present).count() as u64;
-        if (present, listed) != (self.present, self.present) {
+        let present = self.nodes.iter().filter(|node| node.is_present).count();
+        let listed = self.used.iter(&self.nodes).take(present + 1).count();
+        if (present, listed) != (self.used.len() as usize, present) {
             return Err(format!(
                 "{present} TP nodes are there, {listed} listed and {} counted",
-                self.present
+                self.used.len()
             ));
         }
         let (mut models, mut identifiers, mut trained, mut points) = (0, 0, 0, 0);

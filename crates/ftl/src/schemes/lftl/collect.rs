@@ -12,15 +12,14 @@ use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
+use crate::victim::Victim;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
 
 /// The collection under way, if any.
 #[derive(Clone, Debug)]
 pub struct Collector {
     policy: VictimPolicy,
-    victim: Option<u32>,
-    cursor: Ppn,
-    end: Ppn,
+    victim: Option<Victim>,
     pace: u32,
     done: Done,
 }
@@ -28,7 +27,7 @@ pub struct Collector {
 impl Collector {
     /// No collection under way.
     pub fn new(policy: VictimPolicy) -> Collector {
-        Collector { policy, victim: None, cursor: Ppn(0), end: Ppn(0), pace: 1, done: Done::READY }
+        Collector { policy, victim: None, pace: 1, done: Done::READY }
     }
 
     /// Whether a victim is being emptied.
@@ -44,16 +43,9 @@ impl Collector {
 
     /// Chooses a victim. `false`: there is none whose collection gains a page.
     pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        self.victim = match self.policy {
-            VictimPolicy::Greedy => flash.space.fewest_valid(),
-            VictimPolicy::CostBenefit => flash.space.best_benefit(),
-        };
-        let Some(victim) = self.victim else { return false };
-        let valid = flash.space.valid_in(victim);
-        let gain = flash.space.capacity_of(victim).saturating_sub(valid).max(1);
-        flash.space.collect(victim);
-        self.pace = valid.div_ceil(gain) + 1;
-        (self.cursor, self.end) = flash.space.pages_of(victim);
+        self.victim = Victim::choose(flash, self.policy);
+        let Some(victim) = &self.victim else { return false };
+        self.pace = victim.pace(victim.valid());
         self.done = Done::READY;
         true
     }
@@ -66,12 +58,14 @@ impl Collector {
         writer: &mut Writer,
         journal: &mut Journal,
     ) -> Result<(), Fault> {
-        let Some(victim) = self.victim else { return Ok(()) };
-        let Some(from) = flash.space.next_valid(self.cursor, self.end) else {
-            return self.finish(flash, victim, journal);
+        let Some(victim) = &mut self.victim else { return Ok(()) };
+        let Some(from) = victim.next(flash) else {
+            victim.erase(flash, journal, self.done)?;
+            self.victim = None;
+            return Ok(());
         };
-        self.cursor = Ppn(from.0 + 1);
-        let done = if flash.space.kind(victim) == PageKind::Translation {
+        victim.pass(from);
+        let done = if victim.kind(flash) == PageKind::Translation {
             flash.counters.moved_translation += 1;
             map.records.relocate(flash, from, Done::READY)?
         } else {
@@ -97,23 +91,5 @@ impl Collector {
         flash.counters.moved_data += 1;
         flash.counters.gc_hits += 1;
         Ok(done)
-    }
-
-    /// Erases the victim. Trims are made durable first, as in [`crate::gc`].
-    fn finish<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        victim: u32,
-        journal: &mut Journal,
-    ) -> Result<(), Fault> {
-        journal.write_pending(flash)?;
-        if flash.space.kind(victim) == PageKind::Data {
-            flash.counters.collections_data += 1;
-        } else {
-            flash.counters.collections_translation += 1;
-        }
-        flash.erase(victim, Cause::Collection, self.done)?;
-        self.victim = None;
-        Ok(())
     }
 }

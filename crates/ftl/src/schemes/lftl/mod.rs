@@ -45,17 +45,19 @@ pub mod record;
 mod recover;
 mod writer;
 
+use crate::audit::Audit;
 use crate::checkpoint::{self, Journal};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::linear::{BlockLists, Settings};
 use crate::page_level::check_room;
 use crate::records::Records;
+use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
 use collect::Collector;
 use map::{Map, Shape};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Sink, Source};
 use open::Open;
 use record::{Chunk, MOST_LPAS};
 use writer::Writer;
@@ -70,23 +72,15 @@ pub struct Lftl {
     writer: Writer,
     collector: Collector,
     journal: Journal,
-    foreground: u32,
-    background: u32,
+    thresholds: Thresholds,
     /// Pages whose LPNs were trimmed.
     trimmed: Vec<Ppn>,
 }
 
 impl Lftl {
-    fn number(config: &Config, name: &'static str, least: f64, most: f64) -> Result<f64, ConfigError> {
-        let given = config.parameter(&Self::INFO, name);
-        given.parse::<f64>().ok().filter(|value| (least..=most).contains(value)).ok_or_else(|| {
-            ConfigError(format!("scheme lftl: {name} = '{given}'; a number from {least} to {most} is needed"))
-        })
-    }
-
     fn shape(config: &Config, geometry: &Geometry) -> Result<Shape, ConfigError> {
         let chunk_lpas = (geometry.page_bytes / 8).min(MOST_LPAS as u32);
-        let asked = Self::number(config, "subspace", 1.0, 65_536.0)? as u32;
+        let asked = config.number(&Self::INFO, "subspace", 1.0..=65_536.0)? as u32;
         let most = (config.exported_pages / LEAST_SUBSPACES).max(1).next_power_of_two();
         let subspace_pages = asked.next_power_of_two().min(most).max(chunk_lpas);
         let shape = Shape {
@@ -95,10 +89,10 @@ impl Lftl {
             chunk_lpas,
             point_bytes: if geometry.pages() < (1 << 24) - 1 { 3 } else { 4 },
             budget: config.cache_bytes,
-            log_bytes: (config.cache_bytes as f64 * Self::number(config, "log", 0.0, 1.0)?) as u64,
-            ahead: Self::number(config, "ahead", 0.0, 10_000.0)? as u32,
-            predict_ns: Self::number(config, "predict_ns", 0.0, 1e9)? as u64,
-            train_ns: Self::number(config, "train_ns", 0.0, 1e9)? as u64,
+            log_bytes: (config.cache_bytes as f64 * config.number(&Self::INFO, "log", 0.0..=1.0)?) as u64,
+            ahead: config.number(&Self::INFO, "ahead", 0.0..=10_000.0)? as u32,
+            predict_ns: config.number(&Self::INFO, "predict_ns", 0.0..=1e9)? as u64,
+            train_ns: config.number(&Self::INFO, "train_ns", 0.0..=1e9)? as u64,
         };
         let largest = Chunk { first_lpa: 0, lpas: chunk_lpas as u16, point_bytes: shape.point_bytes };
         assert!(largest.most_bytes() <= Records::longest_record(geometry.page_bytes));
@@ -107,8 +101,8 @@ impl Lftl {
 
     fn settings(config: &Config) -> Result<Settings, ConfigError> {
         Ok(Settings {
-            inliers: Self::number(config, "inliers", 0.01, 1.0)?,
-            rounds: Self::number(config, "lines", 1.0, 10_000.0)? as u32,
+            inliers: config.number(&Self::INFO, "inliers", 0.01..=1.0)?,
+            rounds: config.number(&Self::INFO, "lines", 1.0..=10_000.0)? as u32,
             ..Settings::default()
         })
     }
@@ -128,68 +122,38 @@ impl Lftl {
         Ok(())
     }
 
-    /// Makes sure that the page operation that follows finds room; `writes` names the stream of one that writes.
-    #[inline]
-    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, writes: Option<Stream>) -> Result<(), Fault> {
-        if flash.free_superblocks() > self.background && !self.collector.is_active() {
-            return Ok(());
-        }
-        self.make_room_slowly(flash, writes)
+    /// Makes every translation page current, then writes a checkpoint.
+    fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+        let done = self.clean_all(flash)?;
+        let records = &self.map.records;
+        checkpoint::write_directory(flash, records.words(), |i| records.word(i), &mut self.journal, done)
     }
+}
 
-    #[inline(never)]
-    fn make_room_slowly<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        writes: Option<Stream>,
-    ) -> Result<(), Fault> {
-        if writes.is_some() && (self.collector.is_active() || self.collector.start(flash)) {
-            for _ in 0..self.collector.pace() {
-                self.step(flash)?;
-            }
-        }
-        let mut collections = 0;
-        while self.is_short(flash, writes) {
-            if !self.collector.is_active() && !self.collector.start(flash) {
-                return Err(Fault::Medium);
-            }
-            collections += 1;
-            if collections > 8 * flash.nand().geometry().superblocks() {
-                return Err(Fault::Medium);
-            }
-            flash.counters.foreground_collections += 1;
-            while self.collector.is_active() {
-                self.step(flash)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn is_short<N: Nand>(&self, flash: &Flash<N>, writes: Option<Stream>) -> bool {
-        let opens = u32::from(writes.is_some_and(|stream| flash.space.left(stream) == 0));
-        flash.free_superblocks() < self.foreground + opens
+impl KeepsRoom for Lftl {
+    fn thresholds(&self) -> Thresholds {
+        self.thresholds
     }
 
     #[inline]
+    fn is_collecting(&self) -> bool {
+        self.collector.is_active()
+    }
+
+    fn pace(&self) -> u32 {
+        self.collector.pace()
+    }
+
+    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        self.collector.start(flash)
+    }
+
     fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
         self.collector.step(flash, &mut self.map, &mut self.writer, &mut self.journal)
     }
 
-    /// Makes every translation page current, then writes a checkpoint.
-    fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
-        while self.collector.is_active() {
-            self.step(flash)?;
-        }
-        let mut done = Done::READY;
-        loop {
-            self.make_room(flash, None)?;
-            match self.map.clean_one(flash)? {
-                Some(cleaned) => done = flash.join(done, cleaned),
-                None => break,
-            }
-        }
-        let records = &self.map.records;
-        checkpoint::write_directory(flash, records.words(), |i| records.word(i), &mut self.journal, done)
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.map.clean_one(flash)
     }
 }
 
@@ -241,7 +205,7 @@ impl Scheme for Lftl {
         let subspaces = config.exported_pages.div_ceil(shape.subspace_pages);
         let streams = match config.parameter(&Self::INFO, "groups").as_str() {
             "auto" => Open::limit(spare, subspaces),
-            _ => (Self::number(config, "groups", 0.0, 200.0)? as u32).min(spare),
+            _ => (config.number(&Self::INFO, "groups", 0.0..=200.0)? as u32).min(spare),
         };
         let open =
             Open::new(config.exported_pages, shape.subspace_pages, geometry.superblock_pages(), streams);
@@ -256,8 +220,7 @@ impl Scheme for Lftl {
             writer: Writer::new(Stream::COUNT + streams as usize, list_bytes),
             collector: Collector::new(config.victims),
             journal,
-            foreground: config.foreground_superblocks,
-            background: config.background_superblocks,
+            thresholds: Thresholds::new(config),
             trimmed: Vec::with_capacity(MOST_LPAS),
         })
     }
@@ -290,7 +253,7 @@ impl Scheme for Lftl {
     // Updates
 
     fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
-        let spare = flash.free_superblocks() > self.background;
+        let spare = flash.free_superblocks() > self.thresholds.background;
         let group = self.map.open.choose(lpn, |stream| flash.space.left(stream), spare);
         let stream = self.map.open.stream(group);
         self.make_room(flash, Some(stream))?;
@@ -361,16 +324,7 @@ impl Scheme for Lftl {
     }
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        if !self.collector.is_active()
-            && (flash.free_superblocks() > self.background || !self.collector.start(flash))
-        {
-            return Ok(None);
-        }
-        let units = flash.nand().geometry().units();
-        for _ in 0..units {
-            self.step(flash)?;
-        }
-        Ok(Some(flash.settle()))
+        self.use_pause(flash)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
@@ -391,26 +345,9 @@ impl Scheme for Lftl {
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
         flash.space.check()?;
         self.map.check(flash)?;
-        let mut seen = vec![0u64; (flash.nand().geometry().pages() as usize).div_ceil(64)];
-        let (mut mapped, mut breach) = (0, None);
-        self.mapping(flash, &mut |lpn, ppn| {
-            mapped += 1;
-            let word = &mut seen[ppn.0 as usize / 64];
-            let fresh = *word >> (ppn.0 % 64) & 1 == 0;
-            *word |= 1 << (ppn.0 % 64);
-            if !fresh || !flash.space.is_valid(ppn) {
-                let why = if fresh { "is not valid" } else { "another LPN maps to, too" };
-                breach.get_or_insert(format!("LPN {} maps to PPN {}, which {why}", lpn.0, ppn.0));
-            }
-        });
-        if let Some(breach) = breach {
-            return Err(breach);
-        }
-        let valid = flash.space.valid_pages(PageKind::Data);
-        if mapped != valid {
-            return Err(format!("{valid} data pages are valid but {mapped} are mapped"));
-        }
-        Ok(())
+        let mut audit = Audit::new(flash);
+        self.mapping(flash, &mut |lpn, ppn| audit.mapped(lpn, ppn));
+        audit.finish(self.map.records.directory())
     }
 
     fn memory(&self) -> Memory {

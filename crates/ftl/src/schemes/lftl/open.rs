@@ -16,10 +16,10 @@
 
 use super::record::MOST_LPAS;
 use crate::linear::Point;
+use crate::list::NONE;
 use crate::space::Stream;
 use nand::Lpn;
 
-const NONE: u32 = u32::MAX;
 /// Pages in a row that make a stream.
 const STREAM_PAGES: u8 = 64;
 /// The exemplary set: as many points as a sample of RANSAC has.

@@ -3,10 +3,9 @@
 use super::map::Map;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
+use crate::list::NONE;
 use crate::space::{State, Stream};
 use nand::{Done, Fault, Lpn, Nand, Pbn, Ppn, Source};
-
-const NONE: u32 = u32::MAX;
 
 /// Which superblock each stream writes.
 #[derive(Clone, Debug)]

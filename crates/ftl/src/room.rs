@@ -1,0 +1,146 @@
+//! Room: collection in steps beside the host's requests, so that every page operation finds free superblocks.
+
+use crate::flash::Flash;
+use crate::scheme::Config;
+use crate::space::Stream;
+use nand::{Done, Fault, Nand};
+
+/// Free superblocks at which something has to be done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thresholds {
+    /// With fewer, a page operation waits for a collection to end.
+    pub foreground: u32,
+    /// With so many or fewer, writes carry collection along.
+    pub background: u32,
+}
+
+impl Thresholds {
+    /// As configured.
+    pub fn new(config: &Config) -> Thresholds {
+        Thresholds { foreground: config.foreground_superblocks, background: config.background_superblocks }
+    }
+}
+
+/// An FTL that collects one superblock at a time, in steps between which the device is consistent.
+pub(crate) trait KeepsRoom {
+    /// When to collect.
+    fn thresholds(&self) -> Thresholds;
+
+    /// Whether a collection is under way.
+    fn is_collecting(&self) -> bool;
+
+    /// Steps for each page that the host writes while a collection is under way.
+    fn pace(&self) -> u32;
+
+    /// Starts emptying a superblock. `false`: there is none whose collection gains a page.
+    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool;
+
+    /// One step of the collection under way.
+    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault>;
+
+    /// Writes one translation page for which memory holds newer mappings; `None` when there is no such page left.
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault>;
+
+    /// Whether something beside the want of free superblocks asks for collection.
+    #[inline]
+    fn is_due(&self) -> bool {
+        false
+    }
+
+    /// Starts what should be done beside the host's writes. `false`: nothing.
+    fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        flash.free_superblocks() <= self.thresholds().background && self.collect(flash)
+    }
+
+    /// Free superblocks that the collection under way needs beside the foreground threshold.
+    fn held(&self) -> u32 {
+        0
+    }
+
+    /// Makes sure that the page operation that follows finds room; `writes` names the stream of one that writes.
+    #[inline]
+    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, writes: Option<Stream>) -> Result<(), Fault> {
+        self.make_room_for(flash, writes, 1)
+    }
+
+    /// As [`KeepsRoom::make_room`], for so many pages of one stream, which take what is left of a superblock at most.
+    #[inline]
+    fn make_room_for<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        writes: Option<Stream>,
+        pages: u32,
+    ) -> Result<(), Fault> {
+        let enough = flash.free_superblocks() > self.thresholds().background;
+        if enough && !self.is_collecting() && !self.is_due() {
+            return Ok(());
+        }
+        self.make_room_slowly(flash, writes, pages)
+    }
+
+    /// The part of [`KeepsRoom::make_room_for`] in which something is done.
+    #[inline(never)]
+    fn make_room_slowly<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        writes: Option<Stream>,
+        pages: u32,
+    ) -> Result<(), Fault> {
+        if writes.is_some() && (self.is_collecting() || self.start(flash)) {
+            for _ in 0..self.pace() * pages {
+                self.step(flash)?;
+            }
+        }
+        let mut collections = 0;
+        while self.is_short(flash, writes) {
+            if !self.is_collecting() && !self.collect(flash) {
+                return Err(Fault::Medium);
+            }
+            collections += 1;
+            if collections > 8 * flash.nand().geometry().superblocks() {
+                return Err(Fault::Medium);
+            }
+            flash.counters.foreground_collections += 1;
+            self.finish_collection(flash)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the reserve would be touched by the next page operation.
+    fn is_short<N: Nand>(&self, flash: &Flash<N>, writes: Option<Stream>) -> bool {
+        let opens = u32::from(writes.is_some_and(|stream| flash.space.left(stream) == 0));
+        flash.free_superblocks() < self.thresholds().foreground + self.held() + opens
+    }
+
+    /// Ends the collection under way, if any.
+    fn finish_collection<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+        while self.is_collecting() {
+            self.step(flash)?;
+        }
+        Ok(())
+    }
+
+    /// Uses a moment in which the host asks for nothing: a step for each parallel unit. `None`: nothing to do.
+    fn use_pause<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        if !self.is_collecting() && !self.start(flash) {
+            return Ok(None);
+        }
+        for _ in 0..flash.nand().geometry().units() {
+            self.step(flash)?;
+        }
+        Ok(Some(flash.settle()))
+    }
+
+    /// Ends the collection under way and makes every mapping on flash current.
+    fn clean_all<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+        self.finish_collection(flash)?;
+        let mut done = Done::READY;
+        loop {
+            self.make_room(flash, None)?;
+            match self.clean_one(flash)? {
+                Some(cleaned) => done = flash.join(done, cleaned),
+                None => return Ok(done),
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The superblock that a collection empties.
+
+use crate::checkpoint::Journal;
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::scheme::VictimPolicy;
+use nand::{Done, Fault, Nand, PageKind, Ppn};
+
+/// A closed superblock whose valid pages are taken one after the other, in the order in which they lie, until it can be
+/// erased.
+#[derive(Clone, Debug)]
+pub(crate) struct Victim {
+    superblock: u32,
+    /// Valid pages when it was chosen, and pages gained when it is erased, at least 1.
+    valid: u32,
+    gain: u32,
+    cursor: Ppn,
+    end: Ppn,
+}
+
+impl Victim {
+    /// The superblock that `policy` chooses, taken out of those that can be chosen; `None` when none gains a page.
+    pub fn choose<N: Nand>(flash: &mut Flash<N>, policy: VictimPolicy) -> Option<Victim> {
+        let superblock = match policy {
+            VictimPolicy::Greedy => flash.space.fewest_valid(),
+            VictimPolicy::CostBenefit => flash.space.best_benefit(),
+        }?;
+        let valid = flash.space.valid_in(superblock);
+        let gain = flash.space.capacity_of(superblock).saturating_sub(valid).max(1);
+        flash.space.collect(superblock);
+        let (cursor, end) = flash.space.pages_of(superblock);
+        Some(Victim { superblock, valid, gain, cursor, end })
+    }
+
+    /// Valid pages when it was chosen.
+    pub fn valid(&self) -> u32 {
+        self.valid
+    }
+
+    /// Steps for each page that the host writes, so that it is erased, after `steps` of them, when what it gains is used up.
+    pub fn pace(&self, steps: u32) -> u32 {
+        steps.div_ceil(self.gain) + 1
+    }
+
+    /// What its pages are.
+    #[inline]
+    pub fn kind<N: Nand>(&self, flash: &Flash<N>) -> PageKind {
+        flash.space.kind(self.superblock)
+    }
+
+    /// The first valid page that was not passed.
+    #[inline]
+    pub fn next<N: Nand>(&self, flash: &Flash<N>) -> Option<Ppn> {
+        flash.space.next_valid(self.cursor, self.end)
+    }
+
+    /// Passes a page: it is dealt with.
+    #[inline]
+    pub fn pass(&mut self, ppn: Ppn) {
+        self.cursor = Ppn(ppn.0 + 1);
+    }
+
+    /// Erases it after `done`. Trims are made durable first: else a cut could bring back a version older than one that only
+    /// this superblock still held.
+    pub fn erase<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        journal: &mut Journal,
+        done: Done,
+    ) -> Result<Done, Fault> {
+        journal.write_pending(flash)?;
+        match self.kind(flash) {
+            PageKind::Data => flash.counters.collections_data += 1,
+            _ => flash.counters.collections_translation += 1,
+        }
+        flash.erase(self.superblock, Cause::Collection, done)
+    }
+}
