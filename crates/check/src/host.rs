@@ -269,9 +269,12 @@ impl Host {
 
     fn idle<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
         self.wait_for_all(session);
+        let rewrite = S::REWRITES && self.dice.once_in(3);
         for _ in 0..self.dice.between(1, 6) {
             let Session { flash, device, .. } = session;
-            let busy = device.scheme_mut().idle(flash).map_err(|fault| format!("idle: {fault:?}"))?;
+            let scheme = device.scheme_mut();
+            let work = if rewrite { scheme.rewrite(flash) } else { scheme.idle(flash) };
+            let busy = work.map_err(|fault| format!("idle: {fault:?}"))?;
             let Some(done) = busy else { break };
             if !self.dice.once_in(3) {
                 flash.nand_mut().advance(done);

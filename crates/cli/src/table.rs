@@ -36,6 +36,7 @@ pub fn compare_table(runs: &[Run]) -> String {
             }
         }
     }
+    out += &in_full(&recovery(runs, &labels));
     out + "\n" + &verdict_text(runs)
 }
 
@@ -54,6 +55,7 @@ pub fn run_detail(run: &Run) -> String {
             }
         }
     }
+    out += &in_full(&recovery(runs, &labels(runs)));
     out += &format!("\nDigest    {}\n", printable(&run.digest));
     let speed = |rate: Option<f64>| maybe(rate, count);
     out += &format!(
@@ -63,6 +65,14 @@ pub fn run_detail(run: &Run) -> String {
         speed(run.host.flash_ops_per_s),
     );
     out + &verdict_text(runs)
+}
+
+/// A grid after a blank line, if it has a row.
+fn in_full(grid: &Grid) -> String {
+    if grid.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", grid.text())
 }
 
 fn header(runs: &[Run]) -> String {
@@ -227,6 +237,26 @@ pub fn merges(group: &Group, labels: &[String]) -> Grid {
     grid.compact().spare(["programs", "blocks moved", "reused early", "sequential blocks"])
 }
 
+/// What recovery took after the power was cut at the end: a row for each run in which it was.
+pub fn recovery(runs: &[Run], labels: &[String]) -> Grid {
+    let mut grid = Grid::new(
+        "Recovery after a power cut",
+        ["scheme", "time", "reads", "programs", "erases", "controller"],
+    );
+    for (run, label) in runs.iter().zip(labels) {
+        let Some(found) = &run.recovery else { continue };
+        grid.row([
+            label.clone(),
+            if found.ns > 0 { time(found.ns as f64) } else { NOTHING.to_owned() },
+            whole(found.reads),
+            whole(found.programs),
+            whole(found.erases),
+            time(found.compute_ns as f64),
+        ]);
+    }
+    grid
+}
+
 /// Scheme, parameters and memory of one run.
 pub fn run_grids(run: &Run) -> Vec<Grid> {
     let mut scheme = Grid::new("Scheme", ["scheme", "value"]);
@@ -340,6 +370,12 @@ fn counters_grid(phase: &Phase) -> Grid {
     put("collections of translation blocks", whole(phase.gc.collections_translation));
     put("  foreground", whole(phase.gc.foreground));
     put("  background", whole(phase.gc.background));
+    if phase.gc.groups > 0 {
+        put("groups collected and learned", whole(phase.gc.groups));
+    }
+    if phase.gc.rewritten > 0 {
+        put("superblocks or parts of groups rewritten", whole(phase.gc.rewritten));
+    }
     put("valid pages moved a collection", maybe(phase.gc.valid_per_collection(), digits));
     let merges = &phase.merges;
     for (name, number) in [

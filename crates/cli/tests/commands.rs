@@ -45,6 +45,20 @@ fn variants_of_a_scheme_are_rows_of_their_own() {
 }
 
 #[test]
+fn the_device_is_rewritten_and_recovers_from_a_power_cut() {
+    let schemes = "page,learnedftl,leaftl,lftl";
+    let call = ["compare", JOBS, "--device", DEVICE, "--schemes", schemes, "--cache", "100%"];
+    let more = ["--rewrite", "500ms", "--power-cut", "--json", "-"];
+    let runs = findings(&[&call[..], &more[..]].concat());
+    for run in runs.as_array().expect("runs") {
+        assert!(run["recovery"]["ns"].as_u64().expect("a time") > 0, "{run}");
+        assert!(run["phases"][0]["gc"]["rewritten"].as_u64().expect("a count") > 0, "{run}");
+    }
+    let out = good(&[&call[..], &["--power-cut"][..]].concat());
+    assert!(out.contains("Recovery after a power cut"), "{out}");
+}
+
+#[test]
 fn size_takes_a_trace_and_names_the_smallest_cache() {
     let (page, json) = (place("size.html"), place("size.json"));
     let out = good(&[

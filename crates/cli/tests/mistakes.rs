@@ -202,6 +202,10 @@ fn calls_that_make_no_sense() {
         &["compare", "--timing", "fast"],
         "--timing fast is not possible; it is one of queued, reserved, none",
     );
+    refused(
+        &["compare", "--device", "d4", "--schemes", "adapt", "--cache", "100%", "--rewrite", "1s"],
+        "scheme adapt does not rewrite what has lain long; leave the rewriting period out for it",
+    );
     refused(&["compare", "--seed", "x"], "--seed: `x` is no whole number from 0 up");
     refused(&["compare", "--seed", "1", "--seed", "2"], "--seed may be given once only");
     refused(

@@ -108,6 +108,8 @@ pub struct Counters {
     pub collections_translation: u64,
     /// Groups of LPNs brought together and trained; parts of groups, where one is larger than a superblock.
     pub collections_group: u64,
+    /// Superblocks and parts of groups that were rewritten because they had lain long.
+    pub rewrites: u64,
     /// Collections that a write had to wait for to the end.
     pub foreground_collections: u64,
     /// Valid pages moved out of data superblocks.
@@ -156,6 +158,16 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Notes that valid pages of a kind were moved: out of victims of collection, if that is the cause.
+    #[inline]
+    pub(crate) fn moved(&mut self, kind: PageKind, pages: u64, cause: Cause) {
+        match kind {
+            _ if cause == Cause::Rewrite => {}
+            PageKind::Data => self.moved_data += pages,
+            _ => self.moved_translation += pages,
+        }
+    }
+
     /// Mapping lookups and updates by host pages that needed no flash read.
     #[inline]
     pub fn hits(&self) -> u64 {

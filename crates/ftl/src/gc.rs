@@ -109,6 +109,12 @@ impl Collector {
         self.gathering.is_some()
     }
 
+    /// Whether what is under way is rewritten because it has lain long.
+    #[inline]
+    pub fn is_rewriting(&self) -> bool {
+        self.is_active() && self.cause == Cause::Rewrite
+    }
+
     /// Steps for each page the host writes.
     pub fn pace(&self) -> u32 {
         self.pace
@@ -121,11 +127,17 @@ impl Collector {
 
     /// Chooses a victim. `false`: there is none whose collection gains a page.
     pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        let Some(victim) = Victim::choose(flash, self.policy) else { return false };
+        let victim = Victim::choose(flash, self.policy);
+        self.start_with(victim)
+    }
+
+    /// Starts emptying a superblock, if there is one.
+    pub(crate) fn start_with(&mut self, victim: Option<Victim>) -> bool {
+        let Some(victim) = victim else { return false };
         let updates = victim.valid().min(self.heads.len() as u32);
         self.pace = victim.pace(victim.valid() + updates);
+        (self.stream, self.cause) = (Stream::COLLECTION, victim.cause());
         self.victim = Some(victim);
-        (self.stream, self.cause) = (Stream::COLLECTION, Cause::Collection);
         self.done = Done::READY;
         self.phase = Phase::Copying;
         true
@@ -191,7 +203,10 @@ impl Collector {
         if lpns.is_empty() {
             self.gathering = None;
             self.phase = Phase::Idle;
-            flash.counters.collections_group += 1;
+            match self.cause {
+                Cause::Rewrite => flash.counters.rewrites += 1,
+                _ => flash.counters.collections_group += 1,
+            }
             mapping.gathered();
             return Ok(());
         }
@@ -221,7 +236,7 @@ impl Collector {
         } else if self.victim.as_ref().is_some_and(|victim| victim.kind(flash) == PageKind::Translation) {
             let done = table.relocate(flash, from, Done::READY)?;
             self.done = flash.join(self.done, done);
-            flash.counters.moved_translation += 1;
+            flash.counters.moved(PageKind::Translation, 1, self.cause);
             self.pass(from);
             return Ok(());
         }
@@ -230,7 +245,7 @@ impl Collector {
         let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
         let (to, done) =
             flash.program(self.stream, PageKind::Data, oob.id, Content::of(oob), source, self.cause, read)?;
-        flash.counters.moved_data += 1;
+        flash.counters.moved(PageKind::Data, 1, self.cause);
         self.pass(from);
         let lpn = Lpn(oob.id);
         let (vtpn, slot) = table.place(lpn);

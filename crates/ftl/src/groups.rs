@@ -19,6 +19,7 @@
 //! When a group is due: as soon as `retrain` of its pages have no prediction; earlier where random writes would fill three
 //! quarters of the spare room before all groups are through ([`Groups::open`]). The pace follows from that ([`Groups::pace`]).
 
+use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::list::NONE;
 use crate::scheme::ConfigError;
@@ -127,6 +128,7 @@ struct Collecting {
     slot: usize,
     /// The LPNs still to come.
     lpns: Range<u32>,
+    cause: Cause,
 }
 
 /// When groups are collected, as shares of a group's mapped pages.
@@ -152,8 +154,10 @@ pub struct Groups {
     due: VecDeque<u32>,
     /// The LPN that continues the host request written last, and its pages from there on.
     request: (u32, u32),
-    /// The group being collected.
+    /// The group being collected, or rewritten.
     collecting: Option<Collecting>,
+    /// The group rewritten last.
+    rewritten: u32,
 }
 
 impl Groups {
@@ -181,6 +185,7 @@ impl Groups {
             due: VecDeque::with_capacity(count as usize),
             request: (NONE, 0),
             collecting: None,
+            rewritten: count - 1,
         }
     }
 
@@ -383,7 +388,8 @@ impl Groups {
     /// Whether a group is due, or has parts to come.
     #[inline]
     pub fn is_any_due(&self) -> bool {
-        !self.due.is_empty() || self.collecting.is_some()
+        let collects = |it: &Collecting| it.cause == Cause::Collection;
+        !self.due.is_empty() || self.collecting.as_ref().is_some_and(collects)
     }
 
     /// Takes a group that is due: of those, the one with the most pages without a prediction, which are the pages whose
@@ -418,9 +424,18 @@ impl Groups {
         }
     }
 
+    /// The group whose turn it is to be rewritten; `None` when nothing is mapped.
+    pub fn next_to_rewrite(&mut self) -> Option<u32> {
+        let groups = self.groups.len() as u32;
+        let mut turns = (1..=groups).map(|step| (self.rewritten + step) % groups);
+        let group = turns.find(|&group| self.groups[group as usize].mapped > 0)?;
+        self.rewritten = group;
+        Some(group)
+    }
+
     /// Begins the collection of a group into superblocks of its own. A slot without pages left is taken for it; when there
     /// is none, the one with the fewest gives them up.
-    pub fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, exported_pages: u32) {
+    pub fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, exported_pages: u32, cause: Cause) {
         // Not the slot that the page under way was promised to.
         let is_promised = |at: &usize| self.slots[*at].used == self.writes;
         let others = (0..self.slots.len()).filter(|at| !is_promised(at));
@@ -429,15 +444,15 @@ impl Groups {
         self.slots[slot].owner = group;
         let it = &mut self.groups[group as usize];
         (it.written, it.encroached) = (0, 0);
-        self.collecting = Some(Collecting { group, slot, lpns: self.lpns_of(group, exported_pages) });
+        self.collecting = Some(Collecting { group, slot, lpns: self.lpns_of(group, exported_pages), cause });
     }
 
-    /// The next part of the group being collected, of at most `most` LPNs, and where it goes.
-    pub fn next_part(&mut self, most: u32) -> Option<(Range<u32>, Stream)> {
+    /// The next part of the group being collected, of at most `most` LPNs, where it goes, and why.
+    pub fn next_part(&mut self, most: u32) -> Option<(Range<u32>, Stream, Cause)> {
         let collecting = self.collecting.as_mut()?;
         let first = collecting.lpns.start;
         collecting.lpns.start = collecting.lpns.end.min(first + most);
-        Some((first..collecting.lpns.start, self.slots[collecting.slot].stream))
+        Some((first..collecting.lpns.start, self.slots[collecting.slot].stream, collecting.cause))
     }
 
     /// A part is complete. After the last one the group goes on writing where it ended.

@@ -19,6 +19,7 @@ use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::{self, Table};
+use crate::victim::Victim;
 use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, Vtpn};
 use std::ops::Range;
 
@@ -97,6 +98,12 @@ pub trait Mapping: Sized + Clone + Send + 'static {
 
     /// Pages that ought to be brought together now, if any. There is room for them.
     fn gather<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Option<Gathering> {
+        None
+    }
+
+    /// Pages to rewrite together because they have lain long, where the mapping gains by their order. Else superblocks are
+    /// rewritten as they are.
+    fn rewrite<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Option<Gathering> {
         None
     }
 
@@ -289,6 +296,21 @@ impl<M: Mapping> KeepsRoom for PageLevel<M> {
         self.collector.start(flash)
     }
 
+    fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        if flash.free_superblocks() >= self.thresholds.foreground + FOR_A_GATHERING {
+            if let Some(gathering) = self.mapping.rewrite(flash) {
+                self.collector.gather(gathering);
+                return true;
+            }
+        }
+        self.collector.start_with(Victim::oldest(flash))
+    }
+
+    #[inline]
+    fn is_rewriting(&self) -> bool {
+        self.collector.is_rewriting()
+    }
+
     #[inline]
     fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
         self.collector.step(flash, &mut self.table, &mut self.mapping, &mut self.journal)
@@ -327,6 +349,7 @@ impl<M: Mapping> KeepsRoom for PageLevel<M> {
 
 impl<M: Mapping> Scheme for PageLevel<M> {
     const INFO: Info = M::INFO;
+    const REWRITES: bool = true;
 
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         config.check_parameters(&M::INFO)?;
@@ -438,6 +461,10 @@ impl<M: Mapping> Scheme for PageLevel<M> {
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         self.use_pause(flash)
+    }
+
+    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.rewrite_some(flash)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {

@@ -35,6 +35,12 @@ pub(crate) trait KeepsRoom {
     /// Starts emptying a superblock. `false`: there is none whose collection gains a page.
     fn collect<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool;
 
+    /// Starts rewriting what has lain longest. `false`: there is nothing.
+    fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool;
+
+    /// Whether what is under way is not a collection but a rewriting.
+    fn is_rewriting(&self) -> bool;
+
     /// One step of the collection under way.
     fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault>;
 
@@ -87,7 +93,9 @@ pub(crate) trait KeepsRoom {
         pages: u32,
     ) -> Result<(), Fault> {
         if writes.is_some() && (self.is_collecting() || self.start(flash)) {
-            for _ in 0..self.pace() * pages {
+            // Rewriting has a pace of its own, until room is wanted.
+            let waits = self.is_rewriting() && flash.free_superblocks() > self.thresholds().background;
+            for _ in 0..if waits { 0 } else { self.pace() * pages } {
                 self.step(flash)?;
             }
         }
@@ -125,10 +133,25 @@ pub(crate) trait KeepsRoom {
         if !self.is_collecting() && !self.start(flash) {
             return Ok(None);
         }
+        self.step_in_each_unit(flash).map(Some)
+    }
+
+    /// Rewrites some of what has lain longest, at the same rate; but first ends what is under way, and makes room. `None`:
+    /// there is nothing to rewrite, or no room.
+    fn rewrite_some<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        let room = flash.free_superblocks() > self.thresholds().background;
+        if !self.is_collecting() && !self.start(flash) && !(room && self.start_rewriting(flash)) {
+            return Ok(None);
+        }
+        self.step_in_each_unit(flash).map(Some)
+    }
+
+    /// A step for each parallel unit.
+    fn step_in_each_unit<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
         for _ in 0..flash.nand().geometry().units() {
             self.step(flash)?;
         }
-        Ok(Some(flash.settle()))
+        Ok(flash.settle())
     }
 
     /// Ends the collection under way and makes every mapping on flash current.

@@ -168,6 +168,9 @@ pub trait Scheme: Sized {
     /// does, once a later flush has completed.
     const BUFFERS_WRITES: bool = false;
 
+    /// Whether [`Scheme::rewrite`] does anything.
+    const REWRITES: bool = false;
+
     /// Takes over an array: a fresh one, one left by [`Scheme::power_off`], or one whose power was cut. Rebuilds the
     /// mapping from checkpoint, translation pages and OOB, with every flash operation charged to recovery.
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError>;
@@ -200,6 +203,13 @@ pub trait Scheme: Sized {
     /// Offers a moment in which the host asks for nothing. Returns whether there was something to do (then it may be
     /// called again when that has completed).
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault>;
+
+    /// Rewrites a page in each parallel unit of what has lain longest, as flash needs that keeps data for long. The world
+    /// calls it as often as the whole array is to be rewritten in its period. `None`: there is nothing to rewrite, or no
+    /// room.
+    fn rewrite<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        Ok(None)
+    }
 
     /// Prepares for an orderly power-off: when the completion is reached, [`Scheme::open`] need not search.
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault>;

@@ -425,6 +425,12 @@ impl Space {
         best.map(|(superblock, ..)| superblock)
     }
 
+    /// The closed superblock that was opened first: it holds what has lain longest.
+    pub(crate) fn oldest(&self) -> Option<u32> {
+        let closed = (0..).zip(&self.superblocks).filter(|(superblock, _)| self.is_listed(*superblock));
+        closed.min_by_key(|(_, it)| it.epoch).map(|(superblock, _)| superblock)
+    }
+
     /// Takes a closed superblock out of the buckets to empty it.
     pub(crate) fn collect(&mut self, superblock: u32) {
         assert!(self.state(superblock) == State::Closed);

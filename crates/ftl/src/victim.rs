@@ -16,6 +16,7 @@ pub(crate) struct Victim {
     gain: u32,
     cursor: Ppn,
     end: Ppn,
+    cause: Cause,
 }
 
 impl Victim {
@@ -25,11 +26,21 @@ impl Victim {
             VictimPolicy::Greedy => flash.space.fewest_valid(),
             VictimPolicy::CostBenefit => flash.space.best_benefit(),
         }?;
+        Some(Victim::take(flash, superblock, Cause::Collection))
+    }
+
+    /// The superblock that holds what has lain longest, to be rewritten.
+    pub fn oldest<N: Nand>(flash: &mut Flash<N>) -> Option<Victim> {
+        let superblock = flash.space.oldest()?;
+        Some(Victim::take(flash, superblock, Cause::Rewrite))
+    }
+
+    fn take<N: Nand>(flash: &mut Flash<N>, superblock: u32, cause: Cause) -> Victim {
         let valid = flash.space.valid_in(superblock);
         let gain = flash.space.capacity_of(superblock).saturating_sub(valid).max(1);
         flash.space.collect(superblock);
         let (cursor, end) = flash.space.pages_of(superblock);
-        Some(Victim { superblock, valid, gain, cursor, end })
+        Victim { superblock, valid, gain, cursor, end, cause }
     }
 
     /// Valid pages when it was chosen.
@@ -37,9 +48,19 @@ impl Victim {
         self.valid
     }
 
-    /// Steps for each page that the host writes, so that it is erased, after `steps` of them, when what it gains is used up.
+    /// Why it is emptied.
+    #[inline]
+    pub fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    /// Steps for each page that the host writes, so that it is erased, after `steps` of them, when what it gains is used up. One
+    /// that is rewritten gains nothing: it is done when half as much was written.
     pub fn pace(&self, steps: u32) -> u32 {
-        steps.div_ceil(self.gain) + 1
+        match self.cause {
+            Cause::Rewrite => 2,
+            _ => steps.div_ceil(self.gain) + 1,
+        }
     }
 
     /// What its pages are.
@@ -70,9 +91,10 @@ impl Victim {
     ) -> Result<Done, Fault> {
         journal.write_pending(flash)?;
         match self.kind(flash) {
+            _ if self.cause == Cause::Rewrite => flash.counters.rewrites += 1,
             PageKind::Data => flash.counters.collections_data += 1,
             _ => flash.counters.collections_translation += 1,
         }
-        flash.erase(self.superblock, Cause::Collection, done)
+        flash.erase(self.superblock, self.cause, done)
     }
 }

@@ -157,6 +157,8 @@ fn collections(c: &Counters) -> GcCounts {
     GcCounts {
         collections_data: c.collections_data,
         collections_translation: c.collections_translation,
+        groups: c.collections_group,
+        rewritten: c.rewrites,
         foreground: c.foreground_collections,
         background: all.saturating_sub(c.foreground_collections),
         valid_moved_data: c.moved_data,

@@ -264,7 +264,7 @@ impl<S: Scheme, T: Clock> Bed<S, T> {
         let spec = PhaseSpec::new(job.name.clone(), Load::Jobs(FioPhase { jobs: vec![job], warm_up: false }));
         let seed = plan::phase_seed(self.seed, self.phases);
         let software = HostSoftware::new(0, 1);
-        let planned = plan::plan(&spec, self.device.exported_bytes(), seed, T::TICKS, software)?;
+        let planned = plan::plan(&spec, self.device.exported_bytes(), seed, T::TICKS, software, None)?;
         let watch = Stopwatch::start();
         let (measured, stop) = run_phase(&mut self.world, &spec, planned, Series::Auto, &mut |_: f64| {});
         let seconds = watch.seconds();

@@ -70,6 +70,14 @@ impl<S: Scheme, T: Timing> World<S, T> {
         clock_of(&mut self.flash)
     }
 
+    /// Makes everything acknowledged durable.
+    pub(crate) fn flush(&mut self) -> Result<(), Stop> {
+        let World { flash, device, .. } = self;
+        let at = clock_of(flash).arrival();
+        let flushed = device.request(flash, HostOp::Flush, Lpn(0), 0, at, &mut |_, _| {});
+        flushed.map(|_| ()).map_err(|error| Stop::Host { request: 0, error })
+    }
+
     /// Takes the reports that are left and lets everything in flight end. The host has nothing in flight.
     pub(crate) fn drain(&mut self) {
         let clock = self.clock();
@@ -149,6 +157,8 @@ const AWAKE: u32 = 2;
 const OTHER: u32 = 3;
 const ARRIVAL: u32 = OTHER << TAG_SHIFT;
 const IDLE: u32 = OTHER << TAG_SHIFT | 1;
+const REWRITE: u32 = OTHER << TAG_SHIFT | 2;
+const REWRITTEN: u32 = OTHER << TAG_SHIFT | 3;
 
 /// Idle work that takes no time is offered this often before the host believes that it will not end.
 const IDLE_AT_ONE_TIME: u32 = 1000;
@@ -219,6 +229,8 @@ pub(crate) struct Plan {
     pub(crate) jobs: Vec<JobPlan>,
     pub(crate) arrivals: Option<ArrivalPlan>,
     pub(crate) software: HostSoftware,
+    /// Time between two calls of [`Scheme::rewrite`], ns.
+    pub(crate) rewrite_every_ns: Option<u64>,
 }
 
 /// Runs one phase.
@@ -231,6 +243,8 @@ pub(crate) struct Engine<'a, S: Scheme, T: Clock> {
     software: HostSoftware,
     /// Jobs that still issue, and arrivals still to come.
     active: u32,
+    rewrite_every_ns: Option<u64>,
+    rewriting: bool,
     idle_asked: bool,
     idle_repeats: u32,
     idle_at_ns: u64,
@@ -258,6 +272,8 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
             jobs,
             arrivals,
             software: plan.software,
+            rewrite_every_ns: plan.rewrite_every_ns,
+            rewriting: false,
             idle_asked: false,
             idle_repeats: 0,
             idle_at_ns: u64::MAX,
@@ -274,6 +290,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         if self.arrivals.is_some() {
             self.draw_arrival()?;
         }
+        self.await_rewrite();
         self.offer_idle()?;
         while !self.over() {
             let Some((tag, now_ns)) = self.world.clock().next() else { break };
@@ -282,8 +299,12 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
                 COMPLETED => self.complete(tag)?,
                 SUBMITTED => self.dispatch(tag & TAG_MASK)?,
                 AWAKE => self.wake(tag & TAG_MASK)?,
-                _ if tag == ARRIVAL => self.arrive()?,
-                _ => self.idle_asked = false,
+                _ => match tag {
+                    ARRIVAL => self.arrive()?,
+                    REWRITE => self.rewrite()?,
+                    REWRITTEN => self.rewriting = false,
+                    _ => self.idle_asked = false,
+                },
             }
             if T::TICKS && self.meter.in_flight == 0 {
                 self.offer_idle()?;
@@ -603,6 +624,29 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         }
     }
 
+    // ---- rewriting ----
+
+    /// Sets the alarm for the next pages to rewrite.
+    fn await_rewrite(&mut self) {
+        if let Some(every_ns) = self.rewrite_every_ns.filter(|_| T::TICKS) {
+            self.world.clock().alarm(self.meter.now_ns + every_ns, REWRITE);
+        }
+    }
+
+    /// Lets the scheme rewrite some pages, unless it has not done with the last ones.
+    #[cold]
+    fn rewrite(&mut self) -> Result<(), Stop> {
+        if !self.rewriting && !self.over() {
+            let World { flash, device, .. } = &mut *self.world;
+            if let Some(done) = unasked(device.scheme_mut().rewrite(flash))? {
+                self.rewriting = true;
+                self.world.clock().watch(done, REWRITTEN);
+            }
+        }
+        self.await_rewrite();
+        Ok(())
+    }
+
     // ---- idleness ----
 
     /// Offers the scheme the time until the next request.
@@ -621,13 +665,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
             (self.idle_at_ns, self.idle_repeats) = (now_ns, 0);
         }
         let World { flash, device, .. } = &mut *self.world;
-        let work: Option<Done> = match device.scheme_mut().idle(flash) {
-            Ok(work) => work,
-            Err(Fault::Medium) => return Err(Stop::Medium),
-            // Counted at the door; the host asked for nothing, so nothing failed for it.
-            Err(_) => None,
-        };
-        if let Some(done) = work {
+        if let Some(done) = unasked(device.scheme_mut().idle(flash))? {
             self.idle_asked = true;
             self.world.clock().watch(done, IDLE);
         }
@@ -637,6 +675,15 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     /// What was counted.
     pub(crate) fn into_meter(self) -> Meter {
         self.meter
+    }
+}
+
+/// What came of work that the host did not ask for. A page's fault is counted at the door; nothing failed for the host.
+fn unasked(work: Result<Option<Done>, Fault>) -> Result<Option<Done>, Stop> {
+    match work {
+        Ok(work) => Ok(work),
+        Err(Fault::Medium) => Err(Stop::Medium),
+        Err(_) => Ok(None),
     }
 }
 

@@ -35,9 +35,10 @@ pub(crate) fn plan(
     seed: u64,
     ticks: bool,
     software: HostSoftware,
+    rewrite_every_ns: Option<u64>,
 ) -> Result<Planned, InputError> {
-    let mut planned =
-        Planned { plan: Plan { jobs: Vec::new(), arrivals: None, software }, goal: Goal::default() };
+    let plan = Plan { jobs: Vec::new(), arrivals: None, software, rewrite_every_ns };
+    let mut planned = Planned { plan, goal: Goal::default() };
     let plan = &mut planned.plan;
     let job = |stream, depth| JobPlan { stream, depth, runtime_ns: None, think_ns: 0, think_blocks: 0 };
     match &spec.load {

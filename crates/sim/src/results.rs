@@ -106,12 +106,30 @@ pub struct Run {
     pub workload: WorkloadInfo,
     /// What was measured, in the order it ran. The warm-up is not among them.
     pub phases: Vec<Phase>,
+    /// How the device came up again when its power was cut at the end, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
     /// Checks made at the end of the run.
     pub invariants: Vec<Invariant>,
     /// Hexadecimal digest of everything that happened; depends on the seed and the configuration alone.
     pub digest: String,
     /// Speed of the simulator itself; differs from run to run and takes no part in [`Run::same_findings`].
     pub host: SimSpeed,
+}
+
+/// A recovery after a power cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// Time on the device, ns; 0 without a clock.
+    pub ns: u64,
+    /// Flash reads, those of spare areas included.
+    pub reads: u64,
+    /// Flash programs.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Controller work in it, ns.
+    pub compute_ns: u64,
 }
 
 impl Run {

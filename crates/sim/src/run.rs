@@ -20,7 +20,7 @@ use crate::meter::{Digest, Meter};
 use crate::occupancy::Occupancy;
 use crate::plan;
 use crate::reference::{Reference, Verify};
-use crate::results::{Invariant, Run, SchemeInfo, SimSpeed, WorkloadInfo};
+use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, WorkloadInfo};
 use crate::spec::{Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
@@ -355,6 +355,13 @@ impl<'a> Runner<'a> {
 
     /// Runs it on scheme `S`.
     pub(crate) fn run<S: Scheme>(mut self) -> Result<Run, RunError> {
+        if self.experiment.rewrite_ns.is_some() && !S::REWRITES {
+            let name = S::INFO.name;
+            let what = format!(
+                "scheme {name} does not rewrite what has lain long; leave the rewriting period out for it"
+            );
+            return Err(RunError::Spec(what));
+        }
         let faults = SimOptions { seed: self.experiment.seed, ..self.experiment.faults.clone() };
         let mut world = world::<S>(&self.experiment.device, &self.config, &faults, self.experiment.verify)
             .map_err(RunError::Open)?;
@@ -406,7 +413,36 @@ impl<'a> Runner<'a> {
             self.run.invariants.push(invariants::of_scheme("end", &world));
         }
         self.run.memory = assemble::memory_use(&self.config, &world.device.scheme().memory());
+        if self.experiment.power_cut {
+            self.cut_power(world)?;
+        }
         self.finish()
+    }
+
+    /// Flushes, forgets what is in memory, and opens the array again. All that was acknowledged must be there.
+    fn cut_power<S: Scheme, T: Clock>(&mut self, mut world: World<S, T>) -> Result<(), RunError> {
+        const PHASE: &str = "after the power cut";
+        PHASE.clone_into(&mut self.phase.borrow_mut());
+        world.flush().map_err(|stop| self.stopped(stop, "flush before the power cut"))?;
+        world.drain();
+        let (begun_ns, before) = (world.clock().now(), *world.flash.nand().counts());
+        let (reference, exported) = (world.reference, self.config.exported_pages);
+        let mut flash = Flash::new(world.flash.into_nand());
+        let scheme = S::open(&mut flash, &self.config).map_err(RunError::Open)?;
+        let mut world = World { device: Device::new(scheme, exported), flash, reference };
+        world.drain();
+        let did = world.flash.nand().counts().since(&before);
+        self.run.recovery = Some(Recovery {
+            ns: if T::TICKS { world.clock().now() - begun_ns } else { 0 },
+            reads: did.total_reads(),
+            programs: did.total_programs(),
+            erases: did.total_erases(),
+            compute_ns: world.flash.counters.compute_ns,
+        });
+        let walk = invariants::of_mapping(PHASE, &world, &self.experiment.repeat());
+        self.run.invariants.extend(walk.invariants);
+        self.run.invariants.push(invariants::of_scheme(PHASE, &world));
+        Ok(())
     }
 
     /// Fills in what is known at the end, and judges.
@@ -469,7 +505,10 @@ impl<'a> Runner<'a> {
         let software = HostSoftware::new(host.overhead_ns, host.cpus);
         let bytes = u64::from(self.config.exported_pages) * u64::from(experiment.device.geometry.page_bytes);
         let seed = plan::phase_seed(experiment.seed, number);
-        Ok(plan::plan(spec, bytes, seed, T::TICKS, software)?)
+        let geometry = &experiment.device.geometry;
+        let calls = (geometry.pages() / geometry.units()).max(1);
+        let rewrite = experiment.rewrite_ns.map(|period| (period / u64::from(calls)).max(1));
+        Ok(plan::plan(spec, bytes, seed, T::TICKS, software, rewrite)?)
     }
 
     /// Checks what can be checked of every phase, and takes it into the digest.

@@ -38,6 +38,10 @@ pub struct Experiment {
     pub background_superblocks: Option<u32>,
     /// How victims of collection are chosen.
     pub victims: VictimPolicy,
+    /// Time on the device in which everything is rewritten once, ns, while there is a clock; never unless given.
+    pub rewrite_ns: Option<u64>,
+    /// Flush at the end, cut the power, and recover.
+    pub power_cut: bool,
     /// The clock.
     pub timing: TimingModel,
     /// Run first, with the clock off, and not measured.
@@ -76,6 +80,8 @@ impl Experiment {
             foreground_superblocks: None,
             background_superblocks: None,
             victims: VictimPolicy::default(),
+            rewrite_ns: None,
+            power_cut: false,
             timing: TimingModel::default(),
             warm_up: Vec::new(),
             phases: Vec::new(),

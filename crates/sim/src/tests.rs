@@ -227,7 +227,7 @@ fn a_damaged_reference_is_noticed() {
             crate::run::world::<PageMap>(&experiment.device, &config, &faults, verify).expect("a device");
         let phase = |world: &mut _, spec: &PhaseSpec| {
             let software = crate::engine::HostSoftware::new(0, 1);
-            let planned = crate::plan::plan(spec, 1200 * 4096, 1, false, software).expect("a plan");
+            let planned = crate::plan::plan(spec, 1200 * 4096, 1, false, software, None).expect("a plan");
             crate::run::run_phase(world, spec, planned, crate::Series::Off, &mut |_: f64| {}).1
         };
         assert!(phase(&mut world, &PhaseSpec::fill()).is_none());

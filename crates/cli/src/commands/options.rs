@@ -122,6 +122,10 @@ pub(crate) struct DeviceOptions {
     /// How victims of collection are chosen
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = Victims::Greedy)]
     pub(crate) victims: Victims,
+    /// Rewrite everything once in this time on the device, such as 30s, as flash needs that keeps data for long [default:
+    /// never]
+    #[arg(long, value_name = "PERIOD", value_parser = time_ns)]
+    pub(crate) rewrite: Option<u64>,
     /// Failing flash, in parts per million: factory-bad, program, erase, uncorrectable, metadata-retry; for example
     /// program=20,erase=5
     #[arg(long, value_name = "KEY=PPM,…", value_parser = faults)]
@@ -153,6 +157,9 @@ pub(crate) struct RunningOptions {
     /// Compare every read with what was written, and every page at the end of a phase (default: one page in 61)
     #[arg(long)]
     pub(crate) verify: bool,
+    /// At the end, flush, cut the power and recover: shows the time that takes on the device, and checks that nothing is lost
+    #[arg(long)]
+    pub(crate) power_cut: bool,
     /// Schemes simulated at a time [default: the processors of this machine]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) threads: Option<u32>,

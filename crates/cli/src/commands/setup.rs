@@ -444,6 +444,8 @@ fn set(base: &mut Experiment, options: &Options) -> Result<(), Stop> {
         Victims::Greedy => VictimPolicy::Greedy,
         Victims::CostBenefit => VictimPolicy::CostBenefit,
     };
+    base.rewrite_ns = options.device.rewrite;
+    base.power_cut = options.running.power_cut;
     let policy = options.time.policy;
     base.timing = match options.time.timing {
         Timing::Queued => TimingModel::Queued { policy: policy.map(Into::into) },

@@ -212,6 +212,8 @@ fn fill(
         phase.gc = GcCounts {
             collections_data: moved / 20_000,
             collections_translation: translation / 60_000,
+            groups: 0,
+            rewritten: 0,
             foreground: moved / 25_000,
             background: moved / 100_000,
             valid_moved_data: moved,

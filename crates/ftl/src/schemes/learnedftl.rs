@@ -9,6 +9,7 @@
 //! | group-based and opportunistic cross-group allocation (III-D) | [`Groups`] | `groups` |
 //! | sequential initialization (III-E1) | [`LearnedTable::initialize`] | here |
 //! | model training via GC (III-E2) | [`Gathering`], [`LearnedTable::train`] | `gc`, here |
+//! | model training via rewrite (III-E3) | [`Mapping::rewrite`] | here |
 //! | bitmap cleared on a write | [`LearnedTable::forget`] | here |
 //!
 //! What the paper leaves open, and what we chose:
@@ -23,6 +24,8 @@
 //!   the host costs many; then no group is collected for its models.
 //! - **Cross-group allocation**: see `groups`. `encroachment` is the paper's threshold; the encroaching and the encroached
 //!   group are collected if they gain by it.
+//! - **Rewriting**, as flash needs that keeps data for long, takes the groups in turn, however crowded the device: their pages
+//!   are written in the order of their LPNs, and learned. The world says how often (`ftl compare --rewrite`).
 //! - **Order.** A group's pages are read and written in the order of its LPNs, which its translation pages tell (read for
 //!   that, cause `training`). The pages of a superblock are copied in the order in which they lie: runs stay runs, and the
 //!   controller has no list of a superblock's LPNs to sort by. Both train the models with what moved.
@@ -123,6 +126,24 @@ pub struct LearnedTable<const IDEAL: bool> {
 }
 
 impl<const IDEAL: bool> LearnedTable<IDEAL> {
+    /// The next part of the group that is collected or rewritten, or the first one of the group that `next` gives.
+    fn next_part<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        cause: Cause,
+        next: impl FnOnce(&mut Self) -> Option<u32>,
+    ) -> Option<Gathering> {
+        let (lpns, stream, cause) = match self.groups.next_part(self.part) {
+            Some(part) => part,
+            None => {
+                let group = next(self)?;
+                self.groups.collect(flash, group, self.exported_pages, cause);
+                self.groups.next_part(self.part)?
+            }
+        };
+        Some(Gathering { lpns, stream, cause, pace: self.groups.pace() })
+    }
+
     /// What the model knows of `lpn`.
     #[inline]
     fn predict<N: Nand>(&self, flash: &mut Flash<N>, lpn: Lpn, at: Done) -> Option<(Ppn, Done)> {
@@ -489,15 +510,18 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             self.groups.none_due();
             return None;
         }
-        let (lpns, stream) = match self.groups.next_part(self.part) {
-            Some(part) => part,
-            None => {
-                let group = self.groups.take_due(|group| self.models.trained_in(group))?;
-                self.groups.collect(flash, group, self.exported_pages);
-                self.groups.next_part(self.part)?
-            }
-        };
-        Some(Gathering { lpns, stream, cause: Cause::Collection, pace: self.groups.pace() })
+        self.next_part(flash, Cause::Collection, |this| {
+            this.groups.take_due(|group| this.models.trained_in(group))
+        })
+    }
+
+    /// The next group in turn, however crowded the device is: its pages have to be written anyway, and in the order of their LPNs
+    /// they are learned.
+    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Option<Gathering> {
+        if !self.may_gather {
+            return None;
+        }
+        self.next_part(flash, Cause::Rewrite, |this| this.groups.next_to_rewrite())
     }
 
     fn gathered(&mut self) {
@@ -662,6 +686,21 @@ mod tests {
         assert!(world.flash.counters.reads_by(Cause::Training) > 0);
         let hits = world.model_hits();
         assert!(hits > u64::from(EXPORTED) / 2, "{hits} of {EXPORTED}");
+    }
+
+    #[test]
+    fn rewriting_teaches_the_models_what_nobody_writes() {
+        let mut world = World::new(&[]);
+        // A stride prime to the size: every page, none next to the one before.
+        (0..EXPORTED).for_each(|step| world.write(step * 389 % EXPORTED, 1));
+        let hits = world.model_hits();
+        assert!(hits < u64::from(EXPORTED) / 4, "{hits} of {EXPORTED}");
+        for _ in 0..2 * EXPORTED {
+            world.device.scheme_mut().rewrite(&mut world.flash).unwrap();
+        }
+        assert!(world.flash.counters.programs_by(Cause::Rewrite) >= u64::from(EXPORTED));
+        let hits = world.model_hits();
+        assert!(hits > u64::from(EXPORTED) * 9 / 10, "{hits} of {EXPORTED}");
     }
 
     #[test]

@@ -277,6 +277,8 @@ fn flash(row: &mut Row, phase: &Phase) {
     }
     row.put("collections_data", phase.gc.collections_data);
     row.put("collections_translation", phase.gc.collections_translation);
+    row.put("groups_collected", phase.gc.groups);
+    row.put("rewritten", phase.gc.rewritten);
     row.put("collections_foreground", phase.gc.foreground);
     row.put("collections_background", phase.gc.background);
     row.put("valid_moved_data", phase.gc.valid_moved_data);

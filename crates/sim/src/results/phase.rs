@@ -239,6 +239,12 @@ pub struct GcCounts {
     pub collections_data: u64,
     /// Victims that held translation pages, count.
     pub collections_translation: u64,
+    /// Groups of LPNs (or parts of such) brought together and learned, count.
+    #[serde(default)]
+    pub groups: u64,
+    /// Superblocks, or parts of groups, rewritten because they had lain long, count.
+    #[serde(default)]
+    pub rewritten: u64,
     /// Collections a host write had to wait for, count.
     pub foreground: u64,
     /// Collections in idle time, count.

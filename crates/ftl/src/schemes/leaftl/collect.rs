@@ -31,8 +31,8 @@ struct Staged {
 
 impl Staged {
     /// Reads a page into a slot of the data buffer.
-    fn read<N: Nand>(flash: &mut Flash<N>, from: Ppn, slot: u32) -> Result<Staged, Fault> {
-        let (oob, after) = flash.read_to_slot(from, slot, Cause::Collection, Done::READY)?;
+    fn read<N: Nand>(flash: &mut Flash<N>, from: Ppn, slot: u32, cause: Cause) -> Result<Staged, Fault> {
+        let (oob, after) = flash.read_to_slot(from, slot, cause, Done::READY)?;
         assert!(oob.kind == PageKind::Data);
         let lpn = Lpn(oob.id);
         Ok(Staged { lpn, from, page: Page { lpn, slot, content: Content::of(oob), after } })
@@ -80,6 +80,11 @@ impl Collector {
         self.victim.is_some()
     }
 
+    /// Whether the victim is rewritten, and not collected for room.
+    pub fn is_rewriting(&self) -> bool {
+        self.victim.as_ref().is_some_and(|victim| victim.cause() == Cause::Rewrite)
+    }
+
     /// Steps for each page that the host's stream programs.
     pub fn pace(&self) -> u32 {
         self.pace
@@ -87,7 +92,13 @@ impl Collector {
 
     /// Chooses a victim. `false`: there is none whose collection gains a page.
     pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        self.victim = Victim::choose(flash, self.policy);
+        let victim = Victim::choose(flash, self.policy);
+        self.start_with(victim)
+    }
+
+    /// Starts emptying a superblock, if there is one.
+    pub fn start_with(&mut self, victim: Option<Victim>) -> bool {
+        self.victim = victim;
         let Some(victim) = &self.victim else { return false };
         // A step reads a page, or copies those of a group.
         self.pace = victim.pace(2 * victim.valid());
@@ -108,13 +119,13 @@ impl Collector {
                 Some(ppn) if victim.kind(flash) == PageKind::Translation => {
                     let done = map.records.relocate(flash, ppn, Done::READY)?;
                     self.done = flash.join(self.done, done);
-                    flash.counters.moved_translation += 1;
+                    flash.counters.moved(PageKind::Translation, 1, victim.cause());
                     victim.pass(ppn);
                     Ok(())
                 }
                 Some(ppn) if self.staged.len() < self.slots as usize => {
                     let slot = self.first_slot + self.staged.len() as u32;
-                    self.staged.push(Staged::read(flash, ppn, slot)?);
+                    self.staged.push(Staged::read(flash, ppn, slot, victim.cause())?);
                     victim.pass(ppn);
                     Ok(())
                 }
@@ -129,7 +140,10 @@ impl Collector {
                     Ok(())
                 }
             },
-            Phase::Copying if self.next < self.staged.len() => self.copy(flash, map),
+            Phase::Copying if self.next < self.staged.len() => {
+                let cause = victim.cause();
+                self.copy(flash, map, cause)
+            }
             Phase::Copying => {
                 self.staged.clear();
                 self.next = 0;
@@ -140,7 +154,7 @@ impl Collector {
     }
 
     /// Copies the pages of one group, except where the host wrote or trimmed meanwhile.
-    fn copy<N: Nand>(&mut self, flash: &mut Flash<N>, map: &mut Map) -> Result<(), Fault> {
+    fn copy<N: Nand>(&mut self, flash: &mut Flash<N>, map: &mut Map, cause: Cause) -> Result<(), Fault> {
         let (group, _) = map.place(self.staged[self.next].lpn);
         self.pages.clear();
         self.froms.clear();
@@ -156,22 +170,22 @@ impl Collector {
         if !self.pages.is_empty() {
             let count = self.pages.len() as u64;
             let hits = if map.cache.has(group) { count } else { 0 };
-            map.touch(flash, group, Cause::Collection, Done::READY)?;
+            map.touch(flash, group, cause, Done::READY)?;
             let learned = flash.compute(map.shape().learn_ns * count, Done::READY);
             for page in &mut self.pages {
                 page.after = flash.join(page.after, learned);
             }
-            let done = map.write_run(flash, Stream::COLLECTION, &self.pages, Cause::Collection)?;
+            let done = map.write_run(flash, Stream::COLLECTION, &self.pages, cause)?;
             self.done = flash.join(self.done, done);
             for &from in &self.froms {
                 flash.invalidate(from);
             }
-            flash.counters.moved_data += count;
+            flash.counters.moved(PageKind::Data, count, cause);
             flash.counters.gc_hits += hits;
             flash.counters.gc_misses += count - hits;
         }
         self.next = end;
-        map.shrink(flash, group, Cause::Collection)?;
+        map.shrink(flash, group, cause)?;
         Ok(())
     }
 }

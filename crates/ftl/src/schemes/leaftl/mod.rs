@@ -52,6 +52,7 @@ use crate::records::Records;
 use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
+use crate::victim::Victim;
 use buffer::{Buffer, Buffered};
 use cache::Cache;
 use collect::Collector;
@@ -208,6 +209,14 @@ impl KeepsRoom for Leaftl {
         self.collector.start(flash)
     }
 
+    fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        self.collector.start_with(Victim::oldest(flash))
+    }
+
+    fn is_rewriting(&self) -> bool {
+        self.collector.is_rewriting()
+    }
+
     fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
         self.collector.step(flash, &mut self.map, &mut self.journal)
     }
@@ -241,6 +250,8 @@ impl Scheme for Leaftl {
     };
 
     const BUFFERS_WRITES: bool = true;
+
+    const REWRITES: bool = true;
 
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         config.check_parameters(&Self::INFO)?;
@@ -425,6 +436,10 @@ impl Scheme for Leaftl {
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         self.use_pause(flash)
+    }
+
+    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.rewrite_some(flash)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {

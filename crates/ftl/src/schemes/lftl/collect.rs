@@ -36,6 +36,11 @@ impl Collector {
         self.victim.is_some()
     }
 
+    /// Whether the victim is rewritten, and not collected for room.
+    pub fn is_rewriting(&self) -> bool {
+        self.victim.as_ref().is_some_and(|victim| victim.cause() == Cause::Rewrite)
+    }
+
     /// Steps for each page that the host writes.
     pub fn pace(&self) -> u32 {
         self.pace
@@ -43,7 +48,13 @@ impl Collector {
 
     /// Chooses a victim. `false`: there is none whose collection gains a page.
     pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        self.victim = Victim::choose(flash, self.policy);
+        let victim = Victim::choose(flash, self.policy);
+        self.start_with(victim)
+    }
+
+    /// Starts emptying a superblock, if there is one.
+    pub fn start_with(&mut self, victim: Option<Victim>) -> bool {
+        self.victim = victim;
         let Some(victim) = &self.victim else { return false };
         self.pace = victim.pace(victim.valid());
         self.done = Done::READY;
@@ -66,10 +77,10 @@ impl Collector {
         };
         victim.pass(from);
         let done = if victim.kind(flash) == PageKind::Translation {
-            flash.counters.moved_translation += 1;
+            flash.counters.moved(PageKind::Translation, 1, victim.cause());
             map.records.relocate(flash, from, Done::READY)?
         } else {
-            Self::copy(flash, map, writer, from)?
+            Self::copy(flash, map, writer, from, victim.cause())?
         };
         self.done = flash.join(self.done, done);
         Ok(())
@@ -80,15 +91,16 @@ impl Collector {
         map: &mut Map,
         writer: &mut Writer,
         from: Ppn,
+        cause: Cause,
     ) -> Result<Done, Fault> {
-        let (oob, read) = flash.read_to_move(from, Cause::Collection, Done::READY)?;
+        let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
         assert!(oob.kind == PageKind::Data);
         let (source, lpn) = (if oob.lost { Source::Nothing } else { Source::Page(from) }, Lpn(oob.id));
-        let (content, cause) = (Content::of(oob), Cause::Collection);
+        let content = Content::of(oob);
         let (to, done) = writer.program(flash, map, Stream::COLLECTION, lpn, content, source, cause, read)?;
-        map.put(flash, lpn, to, done, Cause::Collection, Done::READY)?;
+        map.put(flash, lpn, to, done, cause, Done::READY)?;
         flash.invalidate(from);
-        flash.counters.moved_data += 1;
+        flash.counters.moved(PageKind::Data, 1, cause);
         flash.counters.gc_hits += 1;
         Ok(done)
     }

@@ -55,6 +55,7 @@ use crate::records::Records;
 use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
+use crate::victim::Victim;
 use collect::Collector;
 use map::{Map, Shape};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Sink, Source};
@@ -148,6 +149,14 @@ impl KeepsRoom for Lftl {
         self.collector.start(flash)
     }
 
+    fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        self.collector.start_with(Victim::oldest(flash))
+    }
+
+    fn is_rewriting(&self) -> bool {
+        self.collector.is_rewriting()
+    }
+
     fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
         self.collector.step(flash, &mut self.map, &mut self.writer, &mut self.journal)
     }
@@ -185,6 +194,8 @@ impl Scheme for Lftl {
             Parameter { name: "train_ns", default: "16", what: "controller work of a point in a pass of training, ns" },
         ],
     };
+
+    const REWRITES: bool = true;
 
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         config.check_parameters(&Self::INFO)?;
@@ -325,6 +336,10 @@ impl Scheme for Lftl {
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         self.use_pause(flash)
+    }
+
+    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.rewrite_some(flash)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
