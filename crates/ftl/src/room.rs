@@ -140,7 +140,8 @@ pub(crate) trait KeepsRoom {
     /// there is nothing to rewrite, or no room.
     fn rewrite_some<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         let room = flash.free_superblocks() > self.thresholds().background;
-        if !self.is_collecting() && !self.start(flash) && !(room && self.start_rewriting(flash)) {
+        let busy = self.is_collecting() || self.start(flash) || room && self.start_rewriting(flash);
+        if !busy {
             return Ok(None);
         }
         self.step_in_each_unit(flash).map(Some)

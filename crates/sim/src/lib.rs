@@ -11,7 +11,7 @@
 //! | [`model`] | the analytical models of the TPFTL paper, to set beside what was found |
 //! | [`size`] | how large a mapping cache must be
 //! | [`results`] | the record: one serde type, JSON, CSV |
-//! | [`mod@bench`] | the simulator's own speed |
+//! | [`mod@bench`], `training.rs` | the simulator's own speed, and that of LearnedFTL's training |
 #![forbid(unsafe_code)]
 
 mod assemble;
@@ -32,6 +32,7 @@ mod source;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod training;
 
 pub use look::Look;
 pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};

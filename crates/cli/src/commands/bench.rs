@@ -109,6 +109,7 @@ fn one_process_each(
         report.small_device = part.small_device;
         report.schemes.extend(part.schemes);
         report.small.extend(part.small);
+        report.training = report.training.or(part.training);
     }
     Ok(report)
 }
@@ -153,6 +154,13 @@ fn tables(report: &BenchReport) -> String {
         out += &format!(
             "fill: preconditioning with {}; a page: memory of array and scheme for each physical page\n",
             bytes(scheme.precondition_bytes)
+        );
+    }
+    if let Some(training) = &report.training {
+        out += &format!(
+            "LearnedFTL on this processor: {} us to sort and train a GTD entry, {} us a prediction (paper, Cortex-A72: 50 and 0.65)\n",
+            digits(training.sort_and_train_us),
+            digits(training.predict_us)
         );
     }
     if report.small.is_empty() {
