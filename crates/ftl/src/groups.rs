@@ -8,7 +8,7 @@
 //! The paper gives each group blocks of its own. With one superblock open for each of 240 groups, half of them empty on
 //! average, 120 superblocks would lie idle, and a device that is 94 % full has 16 to spare. So a superblock of its own goes to a
 //! group that is written in sequence, request after request: it will fill it soon, and in order, however many such streams
-//! there are beside it. At most three quarters of the spare superblocks, less a reserve, and 64, are open for such groups. The
+//! there are beside it. At most as many as are to spare, less a reserve, and 64, are open for such groups. The
 //! other groups share one.
 //!
 //! Cross-group allocation: the sequence that leaves a group goes on in the next group, and in the same superblock. What a group
@@ -199,7 +199,7 @@ impl Groups {
             )));
         }
         let few = flash.nand().geometry().superblocks() / PER_SPARE;
-        let may_open = (spare_superblocks.saturating_sub(few) * 3).div_ceil(4);
+        let may_open = spare_superblocks.saturating_sub(few);
         self.limit = if self.cross_group { may_open.min(MOST_OPEN) } else { groups } as usize;
         let room = f64::from(spare_superblocks) * f64::from(flash.nand().geometry().superblock_pages());
         self.thresholds.retrain = self
