@@ -124,6 +124,18 @@ fn a_trace_needs_no_option() {
 }
 
 #[test]
+fn recordings_that_are_shipped_are_understood_and_replayed() {
+    for (file, requests) in [("rocksdb-ext4-sample.parquet", "9 438"), ("f2fs-sample.parquet", "2 026")] {
+        let file = format!("examples/{file}");
+        let said = good(&["trace", "info", &file]);
+        assert!(said.contains(&format!("{requests}, all understood")), "{said}");
+        let compared = ["compare", "--trace", &file, "--device", DEVICE, "--cache", "6%"];
+        let said = good(&[&compared[..], &["--schemes", "page,tpftl,learnedftl,lftl"]].concat());
+        assert!(said.contains("Checks    all ") && said.contains("learnedftl"), "{said}");
+    }
+}
+
+#[test]
 fn what_is_done_to_addresses_is_said() {
     let run = |how: &str| good(&["run", "page", "--trace", TRACE, "--device", DEVICE, "--address", how]);
     assert!(run("wrap").contains("addresses up to 512 MiB wrapped at 104 MiB"));

@@ -202,6 +202,11 @@ fn several_images_are_exports_by_name() {
     serving.stop();
 }
 
+/// How often a server is killed.
+fn kills() -> u64 {
+    std::env::var("FTL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
+}
+
 /// Whether a scheme may lose what it acknowledged without a flush or FUA.
 fn buffers_writes(scheme: &str) -> bool {
     struct Ask;
@@ -265,7 +270,7 @@ fn load(mut stream: &UnixStream, known: &mut Known, pages: u64, next: &mut u64, 
 #[test]
 fn killed_under_load_nothing_acknowledged_is_lost() {
     let folder = Folder::new("kill");
-    let kills = std::env::var("FTL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    let kills = kills();
     for scheme in schemes() {
         let path = image(&folder, scheme);
         let (mut known, mut next, mut starts) = (Known::default(), 0, Vec::new());
@@ -301,6 +306,84 @@ fn killed_under_load_nothing_acknowledged_is_lost() {
             "{scheme}: {kills} kills, {next} writes to {pages} pages; started in {median:?}, at most {slowest:?}"
         );
         assert!(pages > 0);
+    }
+}
+
+/// The offsets that fio has had acknowledged, from its latency log: time, latency, direction, block size, offset.
+fn acknowledged(log: &str) -> Vec<u64> {
+    let offset = |line: &str| line.split(',').nth(4).map(|field| field.trim().parse().unwrap());
+    std::fs::read_to_string(log).unwrap_or_default().lines().filter_map(offset).collect()
+}
+
+#[test]
+fn killed_under_fio_nothing_acknowledged_is_lost() {
+    if !run("fio", &["--enghelp"]).is_some_and(|engines| engines.contains("nbd")) {
+        println!("skipped: this fio has no engine nbd");
+        return;
+    }
+    let folder = Folder::new("fio-kill");
+    let schemes = schemes().filter(|name| ["learnedftl", "lftl", "tpftl", "faster"].contains(name));
+    for scheme in schemes {
+        let path = image(&folder, scheme);
+        let (mut newest, mut writes, mut starts) = (HashMap::<u64, u32>::new(), 0, Vec::new());
+        // One more start than kills, which checks the last one.
+        for round in 1..=kills() as u32 + 1 {
+            let begun = Instant::now();
+            let serving = Serving::start(&path);
+            starts.push(begun.elapsed());
+            let mut client = Client::connect(Path::new(&serving.socket));
+            client.option(7, &nbd::go(scheme));
+            for first in (0..104 << 20).step_by(1 << 20) {
+                for (at, page) in (first..).step_by(4096).zip(client.read(first, 1 << 20).chunks(4096)) {
+                    let wanted = newest.get(&at).copied().unwrap_or(0);
+                    let found = u32::from_be_bytes(page[..4].try_into().unwrap());
+                    assert!(page.chunks(4).all(|word| word == found.to_be_bytes()), "{scheme}: {at} is torn");
+                    assert!(
+                        (wanted..round).contains(&found),
+                        "{scheme}, kill {round}: {at} is of round {found}, but {wanted} was acknowledged"
+                    );
+                    newest.insert(at, found);
+                }
+            }
+            drop(client);
+            if round as u64 > kills() {
+                serving.stop();
+                break;
+            }
+            let log = folder.0.join("fio").display().to_string();
+            let job = [
+                "--name=load",
+                "--ioengine=nbd",
+                &format!("--uri={}", serving.uri()),
+                "--rw=randwrite",
+                "--bs=4k",
+                "--iodepth=16",
+                &format!("--randseed={round}"),
+                &format!("--buffer_pattern=0x{round:08x}"),
+                &format!("--write_lat_log={log}"),
+                "--log_offset=1",
+                "--fsync=100",
+                "--output-format=terse",
+            ];
+            let mut fio = Command::new("fio");
+            fio.args(job).current_dir(&folder.0).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut load = fio.spawn().unwrap();
+            // fio itself takes some time to begin.
+            std::thread::sleep(Duration::from_millis(400 + u64::from(round) * 37 % 400));
+            serving.kill();
+            load.wait().unwrap();
+            let log = format!("{log}_lat.1.log");
+            for at in acknowledged(&log) {
+                newest.insert(at, round);
+                writes += 1;
+            }
+            // Else the next round would read this one's. There is none when fio was too late.
+            let _ = std::fs::remove_file(&log);
+        }
+        starts.sort_unstable();
+        let (median, slowest) = (starts[starts.len() / 2], starts[starts.len() - 1]);
+        println!("{scheme}: {} kills, {writes} writes; started in {median:?}, at most {slowest:?}", kills());
+        assert!(writes > 0);
     }
 }
 

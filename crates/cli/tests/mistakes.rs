@@ -116,7 +116,7 @@ fn a_malformed_device_file() {
     refused(
         &["compare", JOBS, "--device", "nothing"],
         "device `nothing`: no preset has this name, and as a file it cannot be read (No such file or directory (os \
-         error 2)); the presets are femu-32g, tpftl-512m, tpftl-16g, flashsim-slc, ufs-32g, d4",
+         error 2)); the presets are femu-32g, tpftl-512m, tpftl-16g, flashsim-slc, ufs-32g, d4, slow-512m",
     );
 }
 

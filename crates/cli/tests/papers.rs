@@ -88,11 +88,84 @@ fn a_figure_from_file_to_every_output() {
     assert_eq!(again.out, csv, "the same seed, the same numbers");
 }
 
+const LIVE: &str = r#"
+title = "A live device beside the simulation"
+source = "no paper"
+schemes = ["page", "tpftl"]
+show = ["iops", "response_time_us"]
+live = true
+[options]
+device = "slow-512m"
+shrink = 4
+cache = "100KiB"
+[[case]]
+name = "reads"
+jobs = """
+[warmup-fill]
+rw=write
+bs=512k
+[read]
+stonewall
+rw=randread
+ioengine=libaio
+bs=4k
+iodepth=4
+number_ios=400
+"""
+[[claim]]
+what = "{of}: requests of fio over the simulation's, at most twice as many"
+kind = "ratio"
+bound = "at-most"
+quantity = "iops"
+of = { scheme = "*", phase = "read live" }
+over = { scheme = "*", phase = "read" }
+paper = 2
+"#;
+
+#[test]
+fn a_live_figure_stands_beside_the_simulation() {
+    let file = scratch("live.toml", LIVE);
+    let refused = |call: &[&str], sentence: &str| {
+        let said = ftl(call);
+        assert_eq!((said.code, said.err.as_str()), (2, format!("ftl: {sentence}\n").as_str()), "{call:?}");
+    };
+    refused(&["paper", &file], "no figure of own is simulated; give --live");
+    refused(
+        &["paper", "tpftl", "--live"],
+        "no figure of tpftl runs on live devices; `ftl paper learnedftl --live` has some",
+    );
+    refused(
+        &["paper", "learnedftl", "--figure", "live-fio"],
+        "figure `live-fio` runs on live devices; give --live",
+    );
+    refused(
+        &["paper", "learnedftl", "--live", "--figure", "14a"],
+        "figure `14a` does not run on live devices; leave --live out",
+    );
+    let said = ftl(&["paper", &file, "--live", "--quiet", "--csv", "-"]);
+    if said.code == 2 && said.err.contains("fio") {
+        println!("skipped: {}", said.err);
+        return;
+    }
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
+    let number = |scheme: &str, phase: &str| -> f64 {
+        let place = format!("measured,iops,{scheme},reads,{phase},");
+        let line =
+            said.out.lines().find(|line| line.contains(&place)).unwrap_or_else(|| panic!("{}", said.out));
+        line.split(',').nth(10).and_then(|cell| cell.parse().ok()).expect("a number")
+    };
+    for scheme in ["page", "tpftl"] {
+        let (simulated, live) = (number(scheme, "read"), number(scheme, "read live"));
+        // Never faster than the model but for the order of blocks; how much slower depends on what else runs here.
+        assert!(live > 0.0 && live < 1.5 * simulated, "{scheme}: {live} of {simulated}");
+    }
+}
+
 #[test]
 fn papers_are_listed_without_running() {
     let said = ftl(&["paper", "--list"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    for wanted in ["learnedftl: ", "14a: ", "tpftl: ", "t2: "] {
+    for wanted in ["learnedftl: ", "live-fio: ", "14a: ", "tpftl: ", "t2: "] {
         assert!(said.out.contains(wanted), "{wanted} in\n{}", said.out);
     }
 }

@@ -62,6 +62,12 @@ impl Latency {
         }
     }
 
+    /// The values recorded, to two digits, and how often each was; ascending.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let steps = self.histogram.iter().flat_map(Histogram::iter_recorded);
+        steps.map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+    }
+
     /// All of them together.
     pub fn total_ns(&self) -> u64 {
         self.total_ns
@@ -101,7 +107,8 @@ impl Latencies {
 /// The virtual clock of a device and the requests in flight under it.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    begun: Instant,
+    /// A moment on the wall, and virtual time then.
+    begun: (Instant, u64),
     slots: Vec<Slot>,
     free: Vec<u32>,
     pub(crate) latencies: Latencies,
@@ -124,7 +131,7 @@ impl Clock {
     /// A clock that begins now.
     pub fn new(paced: bool) -> Clock {
         Clock {
-            begun: Instant::now(),
+            begun: (Instant::now(), 0),
             slots: Vec::new(),
             free: Vec::new(),
             latencies: Latencies::new(),
@@ -145,7 +152,8 @@ impl Clock {
 
     /// Lets virtual time pass up to the present of the wall.
     pub fn catch_up(&mut self, timing: &mut Queued) {
-        let wall = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let (begun, ns) = self.begun;
+        let wall = ns.saturating_add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
         if timing.now() >= wall {
             return;
         }
@@ -156,6 +164,24 @@ impl Clock {
             }
             self.ended(tag, now);
         }
+    }
+
+    /// Whether answers wait for the model.
+    pub fn paced(&self) -> bool {
+        self.paced
+    }
+
+    /// Ends everything in flight, forgets latencies, and goes on with the wall from here.
+    pub fn restart(&mut self, timing: &mut Queued, paced: bool) {
+        while let Some((tag, now)) = timing.next() {
+            if tag != CAUGHT_UP {
+                self.ended(tag, now);
+            }
+        }
+        timing.drain();
+        self.begun = (Instant::now(), timing.now());
+        self.latencies = Latencies::new();
+        self.paced = paced;
     }
 
     /// A request arrives, while clients have `most` requests in flight, this one included.

@@ -399,7 +399,8 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
     /// Does what there is to do while nobody asks for anything; to be called every now and then.
     pub fn tend(&self, seen: &mut u64) {
         let batches = self.batches.load(Ordering::Relaxed);
-        let idle = std::mem::replace(seen, batches) == batches;
+        let waiting = self.waiting.load(Ordering::Relaxed) > 0;
+        let idle = std::mem::replace(seen, batches) == batches && !waiting;
         let mut sequence = 0;
         if let Ok(mut guard) = self.enter() {
             let Some(core) = guard.as_mut().filter(|core| !core.broken) else { return };
@@ -419,11 +420,26 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         }
     }
 
-    /// Moves virtual time to the wall's, and adds to `tickets` those of requests that are over.
-    pub(crate) fn over(&self, tickets: &mut Vec<u64>) {
+    /// Moves virtual time to the wall's, and adds to `tickets` those of requests that are over. Gives how long no other
+    /// one will be, unless it comes meanwhile.
+    pub(crate) fn over(&self, tickets: &mut Vec<u64>) -> Option<Duration> {
+        let mut guard = self.enter().ok()?;
+        let core = guard.as_mut()?;
+        let timing = core.flash.nand_mut().timing();
+        core.clock.catch_up(timing);
+        core.clock.over(tickets);
+        timing.next_ns().map(|at| Duration::from_nanos(at.saturating_sub(timing.now())))
+    }
+
+    /// Begins to count anew. From now on answers wait for the model, or not; only a device that was opened for pacing can
+    /// be paced. To be called while no client waits.
+    pub fn restart(&self, paced: bool) {
         if let Ok(Some(core)) = self.enter().as_mut().map(|guard| guard.as_mut()) {
-            core.clock.catch_up(core.flash.nand_mut().timing());
-            core.clock.over(tickets);
+            core.clock.restart(core.flash.nand_mut().timing(), paced && self.pacer.is_some());
+            core.flash.counters = Counters::default();
+        }
+        if let Ok(mut wall) = self.wall.lock() {
+            *wall = Latencies::new();
         }
     }
 
@@ -535,7 +551,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         let timing = self.flash.nand_mut().timing();
         let ticket = self.clock.watch(timing, kind, arrived, result.unwrap_or(at));
         if let Some(last) = reads.tickets.last_mut() {
-            *last = Some(ticket);
+            *last = self.clock.paced().then_some(ticket);
         }
         result?;
         Ok(match request.op {

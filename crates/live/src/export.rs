@@ -44,6 +44,8 @@ pub trait Export: Send + Sync {
     fn request(&self, request: &Request, to: &mut [u8]) -> Result<(), IoError>;
     /// As [`Engine::extents`].
     fn extents(&self, offset: u64, length: u64, most: usize) -> Result<Vec<Extent>, IoError>;
+    /// As [`Engine::restart`].
+    fn restart(&self, paced: bool);
     /// Gives the answers of a paced device when they are due, until `stop`; returns at once for any other.
     fn pace(&self, stop: &AtomicBool);
     /// Makes durable what answers of [`Export::carry_out`] wait for, until `stop`.
@@ -142,6 +144,10 @@ impl<S: Scheme + Send + 'static> Export for Engine<S> {
 
     fn extents(&self, offset: u64, length: u64, most: usize) -> Result<Vec<Extent>, IoError> {
         Engine::extents(self, offset, length, most)
+    }
+
+    fn restart(&self, paced: bool) {
+        Engine::restart(self, paced);
     }
 
     fn pace(&self, stop: &AtomicBool) {

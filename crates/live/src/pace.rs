@@ -1,8 +1,8 @@
 //! Answers that wait for the device model.
 //!
 //! Each answer is there as soon as the device is done, and held until virtual time, which keeps to the wall's, reaches the
-//! completion of its request. One thread watches that. It yields rather than sleeps while something falls due soon: a
-//! sleep ends some tens of microseconds late, which is as long as a read of flash takes.
+//! completion of its request. One thread watches that. It sleeps until shortly before the model's next event, and then
+//! yields: a sleep ends some tens of microseconds late, which is as long as a read of flash takes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +15,11 @@ use nand::Medium;
 use crate::engine::Engine;
 use crate::nbd::{nanos, Link};
 
-/// Without anything due for so long, the thread sleeps between looks.
+/// How long the thread sleeps at most: then it looks whether it has to stop.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// How long it sleeps then.
+/// So long before an event it is awake.
+const EARLY: Duration = Duration::from_micros(100);
+/// How long others sleep who wait for it.
 const NAP: Duration = Duration::from_micros(50);
 /// Most answers held: a client with more in flight is not read from.
 const MOST_HELD: usize = 4096;
@@ -42,6 +44,8 @@ struct Waiting {
     held: BTreeMap<u64, Held>,
     /// Tickets that are over before their answer is there.
     early: Vec<u64>,
+    /// Something is held that was not when the thread looked last.
+    news: bool,
 }
 
 /// All answers of a device that wait.
@@ -65,7 +69,10 @@ impl Pacer {
         while self.waiting().held.len() >= MOST_HELD {
             std::thread::sleep(NAP);
         }
-        self.waiting().held.insert(ticket, answer);
+        let mut waiting = self.waiting();
+        waiting.held.insert(ticket, answer);
+        waiting.news = true;
+        drop(waiting);
         self.more.notify_one();
     }
 
@@ -79,25 +86,26 @@ impl Pacer {
     /// Gives answers when they are due, until `stop`.
     pub fn run<S: Scheme, M: Medium>(&self, engine: &Engine<S, M>, stop: &AtomicBool) {
         let (mut over, mut due) = (Vec::new(), Vec::new());
-        let mut last = Instant::now();
         while !stop.load(Ordering::Relaxed) {
-            let waiting = self.waiting();
-            if waiting.held.is_empty() && waiting.early.is_empty() {
-                // Woken by the next answer; the time is for `stop`.
-                drop(self.more.wait_timeout(waiting, PATIENCE));
-                last = Instant::now();
-            } else {
-                drop(waiting);
-            }
-            engine.over(&mut over);
+            self.waiting().news = false;
+            let quiet = engine.over(&mut over);
             self.take(&mut over, &mut due);
             if !due.is_empty() {
-                last = Instant::now();
                 self.give(engine, &mut due);
-            } else if last.elapsed() < PATIENCE {
-                std::thread::yield_now();
-            } else {
-                std::thread::sleep(NAP);
+                continue;
+            }
+            let waiting = self.waiting();
+            // What comes meanwhile, an answer that is over already included, wakes it.
+            let until = if waiting.held.is_empty() { PATIENCE } else { quiet.unwrap_or(PATIENCE) };
+            match until.checked_sub(EARLY) {
+                _ if waiting.news => {}
+                Some(sleep) if !sleep.is_zero() => {
+                    drop(self.more.wait_timeout(waiting, sleep.min(PATIENCE)));
+                }
+                _ => {
+                    drop(waiting);
+                    std::thread::yield_now();
+                }
             }
         }
         // A device that is switched off owes nobody any time.

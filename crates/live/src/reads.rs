@@ -23,7 +23,7 @@ pub struct Reads<M: Medium = File> {
     pub(crate) reader: Option<Reader<M>>,
     page_bytes: usize,
     bounce: Vec<u8>,
-    /// One for each request of the batch that the device took.
+    /// One for each request of the batch that the device took, while it is paced.
     pub(crate) tickets: Vec<Option<u64>>,
 }
 
@@ -46,7 +46,7 @@ impl<M: Medium> Reads<M> {
         self.reader = None;
     }
 
-    /// The ticket of a request of the batch: of a paced device, its answer waits for [`Engine::over`].
+    /// The ticket of a request of the batch: while the device is paced, its answer waits for [`Engine::over`].
     pub(crate) fn ticket(&self, index: usize) -> Option<u64> {
         self.tickets[index]
     }

@@ -16,13 +16,14 @@ use crate::Geometry;
 pub use parse::parse_size;
 
 /// The embedded presets: name and text.
-const PRESETS: [(&str, &str); 6] = [
+const PRESETS: [(&str, &str); 7] = [
     ("femu-32g", include_str!("../devices/femu-32g.toml")),
     ("tpftl-512m", include_str!("../devices/tpftl-512m.toml")),
     ("tpftl-16g", include_str!("../devices/tpftl-16g.toml")),
     ("flashsim-slc", include_str!("../devices/flashsim-slc.toml")),
     ("ufs-32g", include_str!("../devices/ufs-32g.toml")),
     ("d4", include_str!("../devices/d4.toml")),
+    ("slow-512m", include_str!("../devices/slow-512m.toml")),
 ];
 
 /// One SSD.

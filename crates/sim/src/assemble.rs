@@ -30,24 +30,13 @@ pub(crate) struct Measured {
     pub(crate) ticks: bool,
 }
 
-/// The record of a phase.
-pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
-    let (cache_samples, dirty_per_cached_page) = measured.occupancy;
-    let Measured { name, jobs, meter, series, counters, array, dies, dies_elapsed_ns, wear, ticks, .. } =
-        measured;
-    let elapsed_ns = meter.ended_ns - meter.begun_ns;
-    let idle_ns = dies.iter().map(|die| die.idle_ns).sum();
-    let failed = meter.tally.iter().map(|tally| tally.failed).sum();
-    let c = &counters;
+/// What the FTL counted, as the record of a phase: without requests, times, wear and energy.
+pub fn counted(name: impl Into<String>, c: &Counters) -> Phase {
     Phase {
-        name,
-        jobs,
-        elapsed_ns,
-        requests: requests(&meter.tally),
+        name: name.into(),
         pages_read: c.host_reads,
         pages_written: c.host_writes,
         pages_trimmed: c.host_trims,
-        latency: if ticks { latency(&meter) } else { PerKind::default() },
         flash: flash_by_cause(c),
         table: TableUse {
             reads: c.reads_of(PageKind::Translation),
@@ -65,6 +54,30 @@ pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
             outliers: c.regression_outliers,
             literal_outliers: c.regression_literal_outliers,
         },
+        faults: Faults {
+            uncorrectable: c.uncorrectable,
+            program_failed: c.programs_failed,
+            erase_failed: c.erases_failed,
+            requests_failed: 0,
+        },
+        ..Phase::default()
+    }
+}
+
+/// The record of a phase.
+pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
+    let (cache_samples, dirty_per_cached_page) = measured.occupancy;
+    let Measured { name, jobs, meter, series, counters, array, dies, dies_elapsed_ns, wear, ticks, .. } =
+        measured;
+    let elapsed_ns = meter.ended_ns - meter.begun_ns;
+    let idle_ns = dies.iter().map(|die| die.idle_ns).sum();
+    let counted = counted(name, &counters);
+    let failed = meter.tally.iter().map(|tally| tally.failed).sum();
+    Phase {
+        jobs,
+        elapsed_ns,
+        requests: requests(&meter.tally),
+        latency: if ticks { latency(&meter) } else { PerKind::default() },
         wear: Wear {
             min: u64::from(wear.min),
             max: u64::from(wear.max),
@@ -74,15 +87,11 @@ pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
         energy: energy(device, &array, idle_ns),
         die_use: die_use(&dies, dies_elapsed_ns),
         mean_queue_depth: (ticks && elapsed_ns > 0).then(|| meter.in_flight_ns as f64 / elapsed_ns as f64),
-        faults: Faults {
-            uncorrectable: c.uncorrectable,
-            program_failed: c.programs_failed,
-            erase_failed: c.erases_failed,
-            requests_failed: failed,
-        },
+        faults: Faults { requests_failed: failed, ..counted.faults },
         series,
         cache_samples,
         dirty_per_cached_page,
+        ..counted
     }
 }
 

@@ -34,9 +34,10 @@ mod spec;
 mod tests;
 mod training;
 
+pub use assemble::counted;
 pub use look::Look;
 pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
-pub use run::{compare, run, Progress, RunError};
+pub use run::{compare, describe, run, warm_up, Progress, RunError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
 pub use spec::{
     full_table_bytes, CacheSize, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel,

@@ -21,6 +21,7 @@ use crate::occupancy::Occupancy;
 use crate::plan;
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, WorkloadInfo};
+use crate::source::Requests;
 use crate::spec::{Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
@@ -159,15 +160,56 @@ pub fn compare(
     results.into_iter().map(|place| place.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
 }
 
+/// What is known of a run before its first request: scheme, device, memory, workload.
+///
+/// # Errors
+/// The experiment is impossible, or the scheme refuses the device.
+pub fn describe(experiment: &Experiment) -> Result<Run, RunError> {
+    struct Describe<'a>(&'a Experiment);
+    impl Visitor for Describe<'_> {
+        type Out = Result<Run, RunError>;
+
+        fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
+            let phase = RefCell::new(String::new());
+            let mut runner = Runner::begin(0, self.0, &(), &phase)?;
+            let world = runner.world::<S>()?;
+            runner.describe::<S>(world.flash.nand());
+            runner.run.memory = assemble::memory_use(&runner.config, &world.device.scheme().memory());
+            Ok(runner.run)
+        }
+    }
+    ftl::schemes::with(&experiment.scheme, Describe(experiment))
+        .unwrap_or_else(|| Err(unknown(&experiment.scheme)))
+}
+
+/// The requests of an experiment's warm-up in the order in which a run with the clock off makes them, jobs that run
+/// together one after the other.
+///
+/// # Errors
+/// The experiment is impossible, or its requests cannot be read.
+pub fn warm_up(experiment: &Experiment) -> Result<Requests, RunError> {
+    let phase = RefCell::new(String::new());
+    let runner = Runner::begin(0, experiment, &(), &phase)?;
+    let mut all: Requests = Box::new(std::iter::empty());
+    for (number, spec) in (0..).zip(&experiment.warm_up) {
+        let planned = runner.plan::<NoClock>(spec, number)?;
+        for job in planned.plan.jobs {
+            all = Box::new(all.chain(job.stream.requests()));
+        }
+    }
+    Ok(all)
+}
+
+fn unknown(scheme: &str) -> RunError {
+    let known: Vec<_> = ftl::schemes::ALL.iter().map(|info| info.name).collect();
+    RunError::Spec(format!("there is no scheme `{scheme}`; there are {}", known.join(", ")))
+}
+
 fn run_as(index: usize, experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
     let phase = RefCell::new(String::from("start"));
     let body = || {
         let visitor = RunScheme { index, experiment, progress, phase: &phase };
-        ftl::schemes::with(&experiment.scheme, visitor).unwrap_or_else(|| {
-            let known: Vec<_> = ftl::schemes::ALL.iter().map(|info| info.name).collect();
-            let known = known.join(", ");
-            Err(RunError::Spec(format!("there is no scheme `{}`; there are {known}", experiment.scheme)))
-        })
+        ftl::schemes::with(&experiment.scheme, visitor).unwrap_or_else(|| Err(unknown(&experiment.scheme)))
     };
     let result = caught(experiment, &phase, body);
     progress.end(index);
@@ -362,9 +404,7 @@ impl<'a> Runner<'a> {
             );
             return Err(RunError::Spec(what));
         }
-        let faults = SimOptions { seed: self.experiment.seed, ..self.experiment.faults.clone() };
-        let mut world = world::<S>(&self.experiment.device, &self.config, &faults, self.experiment.verify)
-            .map_err(RunError::Open)?;
+        let mut world = self.world::<S>()?;
         self.describe::<S>(world.flash.nand());
         for spec in self.experiment.warm_up.clone() {
             self.phase(&mut world, &spec, true)?;
@@ -380,6 +420,12 @@ impl<'a> Runner<'a> {
             }
             TimingModel::NoClock => self.measure(world),
         }
+    }
+
+    fn world<S: Scheme>(&self) -> Result<World<S, NoClock>, RunError> {
+        let Experiment { device, seed, verify, .. } = &self.experiment;
+        let faults = SimOptions { seed: *seed, ..self.experiment.faults.clone() };
+        world::<S>(device, &self.config, &faults, *verify).map_err(RunError::Open)
     }
 
     fn describe<S: Scheme>(&mut self, nand: &impl Nand) {

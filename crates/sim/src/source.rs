@@ -192,6 +192,16 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// Its requests.
+    pub(crate) fn requests(self) -> Requests {
+        match self {
+            Stream::Fio(requests) => Box::new(requests.map(Ok)),
+            Stream::Fill(requests) => Box::new(requests.map(Ok)),
+            Stream::LearnedFtl(requests) => Box::new(requests.map(Ok)),
+            Stream::Listed(requests) => requests,
+        }
+    }
+
     /// The same requests without their arrival times: each may be issued as soon as there is room.
     pub(crate) fn closed(requests: Requests) -> Stream {
         Stream::Listed(Box::new(requests.map(|request| request.map(|r| Request { arrival_ns: 0, ..r }))))

@@ -1,22 +1,18 @@
 //! `ftl create`, `ftl info`, `ftl convert`, `ftl serve`: the live device.
 
-use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use live::nbd::{serve as serve_nbd, Served};
-use live::{Address, Listeners, LiveError, Opened, Settings, Snapshot, Stop as ServerStop};
-use nand::{Device, PageKind};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use live::nbd::serve as serve_nbd;
+use live::{Address, Listeners, LiveError, Settings, Stop as ServerStop};
+use nand::Device;
 use sim::CacheSize;
 
 use super::options::Victims;
-use super::record::Recording;
+use super::serving::{watch_signals, Serving};
 use super::stop::{note, say, Stop};
 use super::values::{positive_32, SchemeSpec};
-use crate::table::format::{bytes, digits, percent, time, whole};
+use crate::table::format::{bytes, time, whole};
 
 /// The TCP port of NBD.
 const NBD_PORT: &str = "127.0.0.1:10809";
@@ -117,18 +113,8 @@ pub(crate) struct ServeArgs {
     /// Where clients connect: HOST:PORT, or the path of a unix socket; may be given several times [default: IMAGE.sock]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<Address>,
-    /// Hold each reply until the device model gives it, so that clients see the latency of the flash
-    #[arg(long)]
-    pace: bool,
-    /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
-    #[arg(long, value_name = "HOST:PORT")]
-    metrics: Option<SocketAddr>,
-    /// Write what the device sees as a trace: FILE.iolog (fio's) or FILE.parquet; of one image only
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    /// Say nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    serving: Serving,
 }
 
 impl From<LiveError> for Stop {
@@ -222,66 +208,10 @@ pub(crate) fn serve(args: ServeArgs) -> Result<(), Stop> {
     };
     let stop = ServerStop::new()?;
     watch_signals(&stop)?;
-    if args.record.is_some() && args.images.len() > 1 {
-        return Err(Stop::user("--record writes what one device sees; serve one image with it"));
-    }
-    let mut served = Vec::new();
-    for image in &args.images {
-        let one = switch_on(image, args.pace, args.quiet)?;
-        if served.iter().any(|other: &Served| other.name == one.name) {
-            return Err(Stop::user(format!(
-                "two images would be served as `{}`; rename one of the files",
-                one.name
-            )));
-        }
-        served.push(one);
-    }
-    let recording = args.record.as_deref().map(|file| Recording::start(file, served[0].export.as_ref()));
-    let recording = recording.transpose()?;
-    let metrics = args.metrics.map(|address| live::publish(address, served.clone())).transpose()?;
-    if !args.quiet {
-        say(&greeting(&listeners, &served, metrics))?;
-    }
-    let ended = serve_nbd(&listeners, served.clone(), &stop)?;
-    switch_off(&served, ended.panic, recording, args.quiet)
-}
-
-/// Opens an image and says what was found.
-pub(super) fn switch_on(image: &Path, paced: bool, quiet: bool) -> Result<Served, Stop> {
-    let (export, opened) = live::open(image, paced)?;
-    if !quiet {
-        say(&recovered(image, &opened))?;
-    }
-    let (device, settings) = live::describe(image)?;
-    let description = format!("{} with {}", device.name, settings.scheme);
-    Ok(Served { name: name_of(image), description, export })
-}
-
-/// Switches devices off in good order and says what they did.
-pub(super) fn switch_off(
-    served: &[Served],
-    panic: Option<String>,
-    recording: Option<Recording>,
-    quiet: bool,
-) -> Result<(), Stop> {
-    if let Some(panic) = panic {
-        return Err(Stop::Finding(format!(
-            "the scheme or the array panicked: {panic}; what was acknowledged is in the image, the next start recovers it"
-        )));
-    }
-    for Served { name, export, .. } in served {
-        let snapshot = export.snapshot();
-        export.power_off().map_err(|error| {
-            Stop::user(format!("{name}: not switched off in good order ({error}); the next start recovers"))
-        })?;
-        if let Some(snapshot) = snapshot.filter(|_| !quiet) {
-            say(&farewell(name, &snapshot))?;
-        }
-    }
-    match recording.map(Recording::finish).transpose()? {
-        Some(said) if !quiet => say(&said),
-        _ => Ok(()),
-    }
+    let devices = args.serving.switch_on(&args.images)?;
+    devices.greet("export", &listening(&listeners))?;
+    let ended = serve_nbd(&listeners, devices.served().to_vec(), &stop)?;
+    devices.switch_off(ended.panic)
 }
 
 fn addresses(args: &ServeArgs) -> Vec<Address> {
@@ -300,109 +230,15 @@ fn addresses(args: &ServeArgs) -> Vec<Address> {
     args.listen.clone()
 }
 
-/// The first signal stops the server in good order, the second one at once.
-pub(super) fn watch_signals(stop: &ServerStop) -> Result<(), Stop> {
-    let signals = Signals::new([SIGINT, SIGTERM]);
-    let mut signals = signals.map_err(|error| Stop::user(format!("signals cannot be caught ({error})")))?;
-    let stop = stop.clone();
-    let watcher = move || {
-        for (count, _) in signals.forever().enumerate() {
-            if count > 0 {
-                std::process::exit(130);
-            }
-            stop.ask();
-        }
-    };
-    let started = std::thread::Builder::new().name("signals".into()).spawn(watcher);
-    started.map(|_| ()).map_err(|error| Stop::user(format!("a thread cannot be started ({error})")))
-}
-
-/// The file's name without its ending.
-fn name_of(image: &Path) -> String {
-    image.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// What opening an image found, step by step.
-fn recovered(image: &Path, opened: &Opened) -> String {
-    let Opened { mounted, steps, counters } = opened;
-    let ms = |ns: u128| time(ns as f64);
-    let mut out = format!(
-        "{}: {}\n",
-        image.display(),
-        if mounted.clean { "was closed in good order" } else { "was not closed in good order: recovering" }
-    );
-    let list = |steps: &[(&'static str, std::time::Duration)]| {
-        let each = steps.iter().map(|(name, took)| format!("{name} {}", ms(took.as_nanos())));
-        each.collect::<Vec<_>>().join(", ")
-    };
-    // Writing to a string does not fail.
-    let _ = writeln!(
-        out,
-        "  image     {} pages programmed, {} checked, {} torn, {} erases undone ({})",
-        whole(mounted.pages),
-        whole(mounted.late_pages),
-        whole(mounted.torn_pages),
-        whole(u64::from(mounted.undone_erases)),
-        list(&mounted.steps)
-    );
-    let _ = writeln!(
-        out,
-        "  scheme    {} pages looked at, {} read, {} programmed, {} blocks erased ({})",
-        whole(counters.reads_of(PageKind::Data)),
-        whole(counters.all_reads() - counters.reads_of(PageKind::Data)),
-        whole(counters.all_programs()),
-        whole(counters.all_erases()),
-        list(steps)
-    );
-    out
-}
-
-fn greeting(listeners: &Listeners, served: &[Served], metrics: Option<SocketAddr>) -> String {
-    let mut out = String::new();
-    for Served { name, export, description } in served {
-        out += &format!("  export    {name}: {}, {description}\n", bytes(export.exported_bytes()));
+fn listening(listeners: &Listeners) -> String {
+    let said = listeners.addresses().iter().map(|address| match address {
+        Address::Unix(path) => format!("  listening nbd+unix:///?socket={}\n", path.display()),
+        Address::Tcp(at) => format!("  listening nbd://{at}\n"),
+    });
+    let said: String = said.collect();
+    if said.is_empty() {
+        "  listening on the sockets of LISTEN_FDS\n".to_owned()
+    } else {
+        said
     }
-    if let Some(at) = metrics {
-        out += &format!("  metrics   http://{at}/metrics\n");
-    }
-    for address in listeners.addresses() {
-        out += &match address {
-            Address::Unix(path) => format!("  listening nbd+unix:///?socket={}\n", path.display()),
-            Address::Tcp(at) => format!("  listening nbd://{at}\n"),
-        };
-    }
-    if listeners.addresses().is_empty() {
-        out += "  listening on the sockets of LISTEN_FDS\n";
-    }
-    out
-}
-
-/// What the device did while it was served.
-fn farewell(name: &str, snapshot: &Snapshot) -> String {
-    let counters = &snapshot.counters;
-    let mut out = format!("{name}: switched off in good order\n");
-    for (kind, (device, wall)) in live::Latencies::KINDS
-        .iter()
-        .zip(snapshot.virtual_latency.0.iter().zip(&snapshot.wall_latency.0))
-        .filter(|(_, (device, _))| device.count() > 0)
-    {
-        out += &format!(
-            "  {kind:<9} {} requests; on the device {} in the mean, 99 % within {}; here {} and {}\n",
-            whole(device.count()),
-            time(device.mean_ns()),
-            time(device.quantile_ns(0.99) as f64),
-            time(wall.mean_ns()),
-            time(wall.quantile_ns(0.99) as f64),
-        );
-    }
-    let amplification = counters.write_amplification().map_or("-".to_owned(), digits);
-    let hits = (counters.lookups > 0)
-        .then(|| percent((counters.cmt_hits + counters.model_hits) as f64 / counters.lookups as f64));
-    out + &format!(
-        "  flash     {} reads, {} programs, {} erases; write amplification {amplification}, mapping hits {}\n",
-        whole(counters.all_reads()),
-        whole(counters.all_programs()),
-        whole(counters.all_erases()),
-        hits.unwrap_or_else(|| "-".to_owned()),
-    )
 }

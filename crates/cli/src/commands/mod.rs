@@ -34,6 +34,7 @@ mod paper;
 mod progress;
 mod record;
 mod repeat;
+mod serving;
 pub(crate) mod setup;
 mod size;
 pub(crate) mod stop;

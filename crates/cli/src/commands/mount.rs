@@ -1,15 +1,12 @@
 //! `ftl mount`: a live device as a file, for any program.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 use live::{fuse, Loop, Stop as ServerStop};
 
-use super::live::{switch_off, switch_on, watch_signals};
-use super::record::Recording;
-use super::stop::{note, say, Stop};
-use crate::table::format::bytes;
+use super::serving::{watch_signals, Serving};
+use super::stop::{note, Stop};
 
 /// Arguments of `ftl mount`.
 #[derive(Args, Debug)]
@@ -33,18 +30,8 @@ pub(crate) struct MountArgs {
     /// Attach a loop device, too: sectors of 4 KiB, direct I/O
     #[arg(long = "loop")]
     attach: bool,
-    /// Hold each answer until the device model gives it, so that programs see the latency of the flash
-    #[arg(long)]
-    pace: bool,
-    /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
-    #[arg(long, value_name = "HOST:PORT")]
-    metrics: Option<SocketAddr>,
-    /// Write what the device sees as a trace: FILE.iolog (fio's) or FILE.parquet
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    /// Say nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    serving: Serving,
 }
 
 /// `ftl mount`.
@@ -55,10 +42,8 @@ pub(crate) fn mount(args: MountArgs) -> Result<(), Stop> {
     }
     let stop = ServerStop::new()?;
     watch_signals(&stop)?;
-    let served = switch_on(&args.image, args.pace, args.quiet)?;
-    let recording = args.record.as_deref().map(|file| Recording::start(file, served.export.as_ref()));
-    let recording = recording.transpose()?;
-    let metrics = args.metrics.map(|address| live::publish(address, vec![served.clone()])).transpose()?;
+    let device = args.serving.switch_on(&[args.image])?;
+    let served = device.only();
     let mounted = fuse::mount(served.export.clone(), &served.name, &args.dir, &stop)?;
     let attached = if args.attach { Some(Loop::attach(mounted.file())) } else { None };
     // Without its loop device it is unmounted again.
@@ -69,19 +54,15 @@ pub(crate) fn mount(args: MountArgs) -> Result<(), Stop> {
             (None, Some(error))
         }
     };
-    if !args.quiet && refused.is_none() {
-        let mut out =
-            format!("  device    {}, {}\n", bytes(served.export.exported_bytes()), served.description);
-        if let Some(at) = metrics {
-            out += &format!("  metrics   http://{at}/metrics\n");
-        }
-        if let Some(attached) = &attached {
-            out += &format!("  loop      {}\n", attached.device().display());
-        }
-        say(&format!("{out}  mounted   {}\n", mounted.file().display()))?;
+    if refused.is_none() {
+        let at = attached.as_ref().map(|attached| format!("  loop      {}\n", attached.device().display()));
+        device.greet(
+            "device",
+            &format!("{}  mounted   {}\n", at.unwrap_or_default(), mounted.file().display()),
+        )?;
     }
     let used = format!("{} is in use; it is switched off when it no longer is", args.dir.display());
     let panic = mounted.run(&stop, attached.as_ref(), &mut || note(&used))?;
-    switch_off(&[served], panic, recording, args.quiet)?;
+    device.switch_off(panic)?;
     refused.map_or(Ok(()), |error| Err(error.into()))
 }

@@ -58,7 +58,7 @@ pub(crate) struct InputOptions {
 }
 
 /// How requests of a trace or generator are replayed.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Replay of --trace and --synth")]
 pub(crate) struct TraceArgs {
     /// open: requests arrive at their recorded times; closed: --depth requests are kept in flight [default: open]

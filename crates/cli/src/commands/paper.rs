@@ -7,14 +7,18 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use live::Stop as ServerStop;
 use serde_json::Value as Json;
+use sim::results::Run;
 use sim::RunError;
 
 use super::options::{Format, OutputOptions};
 use super::output;
+use super::serving::watch_signals;
 use super::stop::{say, Stop};
 use super::values::{number, positive_32, threads};
 use crate::paper::file::{self, Figure};
+use crate::paper::live::{self as on_device, Live};
 use crate::paper::plan::{Plan, Results};
 use crate::paper::show::{self, Shown};
 use crate::paper::{load, names, Paper, Scale};
@@ -29,6 +33,7 @@ Examples:
   ftl paper tpftl                           all figures, a quick look
   ftl paper learnedftl --figure 14a,14b     two of them
   ftl paper learnedftl --full --report learnedftl.html
+  ftl paper learnedftl --live               fio and RocksDB on live devices of each scheme
   ftl paper mine.toml                       a figure file of your own (docs/papers.md)
 
 A quick look has smaller devices or fewer requests, and each figure says which. Schemes that this build does not have are
@@ -49,6 +54,9 @@ pub(crate) struct PaperArgs {
     /// Run at the paper's scale, and not a quick look
     #[arg(long)]
     full: bool,
+    /// Run the figures that real programs measure on live devices, and no others
+    #[arg(long)]
+    live: bool,
     /// What `ftl bench --json FILE` wrote, for figures about the processor's time
     #[arg(long, value_name = "FILE")]
     bench: Option<PathBuf>,
@@ -88,13 +96,18 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
     output::check(&outputs)?;
     let name = args.name.as_deref().unwrap_or_default();
     let paper = if name.ends_with(".toml") { own(name, scale)? } else { load(name, scale)? };
-    let figures = chosen(&paper, &args.figure)?;
+    let figures = chosen(&paper, &args.figure, args.live)?;
     known_schemes(&figures, &args.schemes)?;
     let bench = args.bench.as_deref().map(read_bench).transpose()?;
     let keep = |scheme: &str| args.schemes.is_empty() || args.schemes.iter().any(|asked| asked == scheme);
-    let full = if args.full { " --full" } else { "" };
-    let repeat = format!("ftl paper {name}{full} --seed {}", args.seed);
+    let (full, live) = (if args.full { " --full" } else { "" }, if args.live { " --live" } else { "" });
+    let repeat = format!("ftl paper {name}{full}{live} --seed {}", args.seed);
     let plan = Plan::new(&figures, &keep, args.seed, &repeat)?;
+    on_device::possible(plan.live.iter().flatten())?;
+    let stop = ServerStop::new()?;
+    if args.live {
+        watch_signals(&stop)?;
+    }
     let began = Instant::now();
     let progress = Progress::new(&plan.labels, args.quiet);
     let tables = !args.to_stdout();
@@ -106,7 +119,13 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
         let from = runs.len();
         let end = plan.needed_up_to(figure).max(from);
         let part = After { progress: &progress, from };
-        runs.extend(sim::compare(&plan.experiments[from..end], threads(args.threads), &part));
+        if args.live {
+            for index in from..end {
+                runs.push(live_run(&plan, index, &progress, &stop)?);
+            }
+        } else {
+            runs.extend(sim::compare(&plan.experiments[from..end], threads(args.threads), &part));
+        }
         if tables {
             let results = Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() };
             let text = Shown::new(what, results).text(&paper);
@@ -128,8 +147,35 @@ impl PaperArgs {
     }
 }
 
+/// An experiment on a live device: jobs are simulated first, on the same set-up.
+fn live_run(
+    plan: &Plan,
+    index: usize,
+    progress: &Progress,
+    stop: &ServerStop,
+) -> Result<Result<Run, RunError>, Stop> {
+    let experiment = &plan.experiments[index];
+    let what =
+        plan.live[index].as_ref().ok_or_else(|| Stop::user("the figure has nothing that runs live"))?;
+    let simulated = match what {
+        Live::Fio(_) => sim::run(experiment, &()),
+        Live::Rocksdb(_) => sim::describe(experiment),
+    };
+    sim::Progress::fraction(progress, index, 0.1);
+    let Ok(mut run) = simulated else { return Ok(simulated) };
+    let measured = on_device::measure(experiment, what, stop);
+    if stop.wait(Some(Duration::ZERO)) {
+        return Err(Stop::user("stopped before the figure was measured"));
+    }
+    sim::Progress::end(progress, index);
+    Ok(measured.map_err(RunError::Spec).map(|phases| {
+        run.phases.extend(phases);
+        run
+    }))
+}
+
 /// A finding ends the command after everything was shown. What a scheme refused stands beside the tables.
-fn conclude(runs: &[Result<sim::results::Run, RunError>], plan: &Plan) -> Result<(), Stop> {
+fn conclude(runs: &[Result<Run, RunError>], plan: &Plan) -> Result<(), Stop> {
     for (run, label) in runs.iter().zip(&plan.labels) {
         if let Err(error @ (RunError::Broken { .. } | RunError::Panicked { .. })) = run {
             return Err(Stop::Finding(format!("{label}: {error}")));
@@ -152,11 +198,28 @@ fn own(path: &str, scale: Scale) -> Result<Paper, Stop> {
     Ok(Paper { name: "own".to_owned(), about, figures: vec![figure] })
 }
 
-/// The figures that were asked for, in the paper's order.
-fn chosen<'a>(paper: &'a Paper, asked: &[String]) -> Result<Vec<&'a Figure>, Stop> {
+/// The figures that were asked for, in the paper's order: those that run live, or the others.
+fn chosen<'a>(paper: &'a Paper, asked: &[String], live: bool) -> Result<Vec<&'a Figure>, Stop> {
+    let of_this_kind: Vec<&Figure> = paper.figures.iter().filter(|figure| figure.live == live).collect();
+    if let Some(other) = asked.iter().find(|id| paper.figures.iter().any(|f| f.id == **id && f.live != live))
+    {
+        let right = if live { "leave --live out" } else { "give --live" };
+        return Err(Stop::user(format!(
+            "figure `{other}` {} on live devices; {right}",
+            if live { "does not run" } else { "runs" }
+        )));
+    }
+    if of_this_kind.is_empty() {
+        let which = if live {
+            "runs on live devices; `ftl paper learnedftl --live` has some"
+        } else {
+            "is simulated; give --live"
+        };
+        return Err(Stop::user(format!("no figure of {} {which}", paper.name)));
+    }
     for id in asked {
-        if !paper.figures.iter().any(|figure| figure.id == *id) {
-            let known: Vec<&str> = paper.figures.iter().map(|figure| figure.id.as_str()).collect();
+        if !of_this_kind.iter().any(|figure| figure.id == *id) {
+            let known: Vec<&str> = of_this_kind.iter().map(|figure| figure.id.as_str()).collect();
             return Err(Stop::user(format!(
                 "{} has no figure `{id}` here; there are {}",
                 paper.name,
@@ -165,7 +228,7 @@ fn chosen<'a>(paper: &'a Paper, asked: &[String]) -> Result<Vec<&'a Figure>, Sto
         }
     }
     let wanted = |figure: &&Figure| asked.is_empty() || asked.contains(&figure.id);
-    Ok(paper.figures.iter().filter(wanted).collect())
+    Ok(of_this_kind.into_iter().filter(wanted).collect())
 }
 
 /// Refuses a scheme that no figure has.

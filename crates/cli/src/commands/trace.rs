@@ -159,16 +159,12 @@ fn show_info(args: &InfoArgs) -> Result<(), Stop> {
 
 fn read_options(args: &InfoArgs) -> Result<TraceOptions, Stop> {
     super::input::trace_options(&TraceArgs {
-        mode: None,
-        depth: None,
-        time_scale: None,
-        max_gap: None,
-        address: None,
         trace_device: args.trace_device.clone(),
         from: args.from,
         until: args.until,
         rows: args.rows.clone(),
         strict: args.strict,
+        ..TraceArgs::default()
     })
 }
 
@@ -279,16 +275,9 @@ fn kinds(info: &TraceInfo) -> Grid {
 
 fn streams(args: &StreamsArgs) -> Result<(), Stop> {
     let options = super::input::trace_options(&TraceArgs {
-        mode: None,
-        depth: None,
-        time_scale: None,
-        max_gap: None,
-        address: None,
         trace_device: args.trace_device.clone(),
-        from: None,
-        until: None,
         rows: args.rows.clone(),
-        strict: false,
+        ..TraceArgs::default()
     })?;
     if args.subspace == 0 {
         return Err(Stop::user("--subspace 0: a size of at least one byte is needed, such as 256MiB"));

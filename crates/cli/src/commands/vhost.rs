@@ -1,15 +1,12 @@
 //! `ftl vhost`: a live device as a virtio block device of a virtual machine.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 use live::{vhost, Stop as ServerStop};
 
-use super::live::{switch_off, switch_on, watch_signals};
-use super::record::Recording;
-use super::stop::{say, Stop};
-use crate::table::format::bytes;
+use super::serving::{watch_signals, Serving};
+use super::stop::Stop;
 
 /// Arguments of `ftl vhost`.
 #[derive(Args, Debug)]
@@ -29,18 +26,8 @@ pub(crate) struct VhostArgs {
     /// Unix socket that the virtual machine connects to
     #[arg(value_name = "SOCKET")]
     socket: PathBuf,
-    /// Hold each answer until the device model gives it, so that the machine sees the latency of the flash
-    #[arg(long)]
-    pace: bool,
-    /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
-    #[arg(long, value_name = "HOST:PORT")]
-    metrics: Option<SocketAddr>,
-    /// Write what the device sees as a trace: FILE.iolog (fio's) or FILE.parquet
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    /// Say nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    serving: Serving,
 }
 
 /// `ftl vhost`.
@@ -48,18 +35,9 @@ pub(crate) fn vhost(args: VhostArgs) -> Result<(), Stop> {
     let socket = vhost::Socket::bind(&args.socket)?;
     let stop = ServerStop::new()?;
     watch_signals(&stop)?;
-    let served = switch_on(&args.image, args.pace, args.quiet)?;
-    let recording = args.record.as_deref().map(|file| Recording::start(file, served.export.as_ref()));
-    let recording = recording.transpose()?;
-    let metrics = args.metrics.map(|address| live::publish(address, vec![served.clone()])).transpose()?;
-    if !args.quiet {
-        let mut out =
-            format!("  device    {}, {}\n", bytes(served.export.exported_bytes()), served.description);
-        if let Some(at) = metrics {
-            out += &format!("  metrics   http://{at}/metrics\n");
-        }
-        say(&format!("{out}  listening {}\n", args.socket.display()))?;
-    }
+    let device = args.serving.switch_on(&[args.image])?;
+    let served = device.only();
+    device.greet("device", &format!("  listening {}\n", args.socket.display()))?;
     let ended = vhost::serve(&socket, served.export.clone(), &served.name, &stop)?;
-    switch_off(&[served], ended.panic, recording, args.quiet)
+    device.switch_off(ended.panic)
 }

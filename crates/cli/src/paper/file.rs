@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use toml::Value;
 
+use super::live::Rocksdb;
 use super::quantity::Quantity;
 use super::Scale;
 
@@ -39,6 +40,8 @@ struct FigureFile {
     full: BTreeMap<String, Value>,
     host: Option<HostSection>,
     #[serde(default)]
+    live: bool,
+    #[serde(default)]
     case: Vec<CaseSection>,
     #[serde(default)]
     claim: Vec<ClaimSection>,
@@ -60,6 +63,7 @@ struct CaseSection {
     #[serde(default)]
     options: BTreeMap<String, Value>,
     jobs: Option<String>,
+    rocksdb: Option<Rocksdb>,
     #[serde(default)]
     sweep: BTreeMap<String, Vec<Value>>,
     stand_in: Option<String>,
@@ -146,6 +150,8 @@ pub(crate) struct Figure {
     pub(crate) notes: Vec<String>,
     pub(crate) show: Vec<&'static Quantity>,
     pub(crate) host: Option<Host>,
+    /// Whether it is measured on live devices.
+    pub(crate) live: bool,
     pub(crate) cases: Vec<Case>,
     pub(crate) claims: Vec<Claim>,
 }
@@ -158,6 +164,7 @@ pub(crate) struct Case {
     /// Words for the command line.
     pub(crate) words: Vec<String>,
     pub(crate) jobs: Option<String>,
+    pub(crate) rocksdb: Option<Rocksdb>,
     pub(crate) stand_in: Option<String>,
     /// Whether it is one of a sweep.
     pub(crate) swept: bool,
@@ -242,6 +249,9 @@ impl Reader<'_> {
         for (name, value) in section {
             variables.insert(name.clone(), self.plain(scale.name(), value)?);
         }
+        if read.live && read.host.is_some() {
+            return Err(self.wrong("host", "a live figure has a host of its own; leave one of the two out"));
+        }
         let mut cases = Vec::new();
         for case in &read.case {
             self.cases(case, &read, &variables, &mut cases)?;
@@ -262,6 +272,7 @@ impl Reader<'_> {
             notes: read.notes,
             show: show.collect::<Result<_, _>>()?,
             host,
+            live: read.live,
             cases,
             claims: Vec::new(),
         };
@@ -381,7 +392,15 @@ impl Reader<'_> {
         }
         let jobs = section.jobs.as_ref().map(|text| self.fill(&format!("{key}, jobs"), text, variables));
         let replays = options.contains_key("synth") || options.contains_key("trace");
-        if jobs.is_some() == replays {
+        let rocksdb =
+            section.rocksdb.as_ref().map(|calls| self.rocksdb(key, calls, variables)).transpose()?;
+        if read.live && (replays || jobs.is_some() == rocksdb.is_some()) {
+            return Err(self.wrong(key, "a live case is either jobs or rocksdb; give one of them"));
+        }
+        if !read.live && rocksdb.is_some() {
+            return Err(self.wrong(key, "rocksdb runs on live devices; write live = true at the top"));
+        }
+        if !read.live && jobs.is_some() == replays {
             return Err(self.wrong(key, "give either jobs, or options.synth, or options.trace"));
         }
         let names = section.schemes.as_ref().unwrap_or(&read.schemes);
@@ -399,9 +418,19 @@ impl Reader<'_> {
             rows: names.iter().map(row).collect::<Result<_, String>>()?,
             words,
             jobs: jobs.transpose()?,
+            rocksdb,
             stand_in: section.stand_in.clone(),
             swept,
         })
+    }
+
+    fn rocksdb(&self, key: &str, calls: &Rocksdb, variables: &Variables) -> Result<Rocksdb, String> {
+        if calls.run.is_empty() {
+            return Err(self.wrong(key, "rocksdb.run is empty; name a benchmark of db_bench"));
+        }
+        let fill = |text: &String| self.fill(&format!("{key}, rocksdb"), text, variables);
+        let all = |texts: &[String]| texts.iter().map(fill).collect::<Result<Vec<_>, _>>();
+        Ok(Rocksdb { load: all(&calls.load)?, run: all(&calls.run)?, options: fill(&calls.options)? })
     }
 
     fn claim(&self, read: ClaimSection, figure: &Figure) -> Result<Claim, String> {

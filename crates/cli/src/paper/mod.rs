@@ -8,12 +8,14 @@
 //! | `plan.rs` | from a figure to experiments, each run once however many figures share it |
 //! | `quantity.rs` | what can be read off a run |
 //! | `claim.rs` | from quantities to the number a paper states, and how the two compare |
+//! | `live/` | cases that real programs run on a live device |
 //! | `show.rs` | tables, JSON, CSV; `report/paper.rs` makes the page with plots |
 //!
 //! The files are part of the program; `docs/papers.md` describes their form.
 
 pub(crate) mod claim;
 pub(crate) mod file;
+pub(crate) mod live;
 pub(crate) mod plan;
 pub(crate) mod quantity;
 pub(crate) mod show;

@@ -9,6 +9,7 @@ use sim::{Experiment, PhaseSpec, RunError};
 
 use super::claim::{Measured, Missing};
 use super::file::{Case, Figure, Host, Place};
+use super::live::Live;
 use super::quantity::Quantity;
 use crate::commands::options::Options;
 use crate::commands::setup::{JobText, Setup};
@@ -17,6 +18,8 @@ use crate::commands::values::SchemeSpec;
 
 /// Behind the name of a phase that was measured with the host's time.
 pub(crate) const WITH_HOST: &str = " with host";
+/// Jobs that stand for a program's requests where an experiment needs some and nobody runs them.
+const NOTHING_RUN: &str = "[program]\nrw=read\n";
 
 #[derive(Debug, Parser)]
 #[command(name = "ftl compare", no_binary_name = true)]
@@ -40,6 +43,8 @@ pub(crate) struct Cell {
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) experiments: Vec<Experiment>,
+    /// What each runs on a live device, if it does.
+    pub(crate) live: Vec<Option<Live>>,
     /// A name for each.
     pub(crate) labels: Vec<String>,
     pub(crate) cells: Vec<Cell>,
@@ -101,7 +106,12 @@ impl Plan {
         let mut words = case.words.clone();
         words.extend(["--seed".to_owned(), seed.to_string()]);
         let call = Call::try_parse_from(&words).map_err(|error| Stop::of_clap(&error, &[]))?;
-        let text = case.jobs.as_deref().unwrap_or_default();
+        let text =
+            if case.rocksdb.is_some() { NOTHING_RUN } else { case.jobs.as_deref().unwrap_or_default() };
+        let live = match &case.rocksdb {
+            Some(calls) => Some(Live::Rocksdb(calls.clone())),
+            None => figure.live.then(|| Live::Fio(text.to_owned())),
+        };
         let setup = Setup::with_jobs(&call.options, JobText { name: &format!("{}.fio", figure.id), text })?;
         for note in &setup.notes {
             if !self.notes[index].contains(note) {
@@ -116,12 +126,13 @@ impl Plan {
             let built = ftl::schemes::ALL.iter().any(|info| info.name == name);
             let experiment = if built {
                 let spec: SchemeSpec = row.spec.parse()?;
-                let key =
-                    format!("{spec}\n{words:?}\n{text}\n{:?}", figure.host.as_ref().map(|host| host.time));
+                let host = figure.host.as_ref().map(|host| host.time);
+                let key = format!("{spec}\n{words:?}\n{text}\n{host:?}\n{live:?}");
                 let next = self.experiments.len();
                 let at = *self.known.entry(key).or_insert(next);
                 if at == next {
                     self.experiments.push(experiment(&setup, &spec, figure.host.as_ref(), repeat, figure));
+                    self.live.push(live.clone());
                     self.labels.push(label(figure, case, &spec));
                 }
                 Ok(at)

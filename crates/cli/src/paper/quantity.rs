@@ -162,6 +162,7 @@ quantities![
     "read_iops", "reads/s", Count, |_, p| p.iops(Kind::Read);
     "write_iops", "writes/s", Count, |_, p| p.iops(Kind::Write);
     "bandwidth", "bandwidth", Rate, |_, p| p.bandwidth_total();
+    "operations", "operations/s", Count, |_, p| p.program_ops_per_s;
     "elapsed_us", "elapsed time", Micros, |_, p| Some(p.elapsed_ns as f64 / 1000.0);
     "response_time_us", "mean response", Micros, |_, p| p.mean_latency_ns().map(|ns| ns / 1000.0);
     "mean_read_us", "mean read", Micros, |_, p| mean(p, Kind::Read);

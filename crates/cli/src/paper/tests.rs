@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::claim::{findings, Finding, Measured, Missing, Verdict};
 use super::file::{figure, Place};
+use super::live::Live;
 use super::plan::{phase, Plan};
 use super::{load, names, Scale};
 use crate::commands::stop::Stop;
@@ -50,14 +51,20 @@ fn every_embedded_file_says_what_can_be_run() {
                     let found = cells
                         .filter(|cell| cell.case == place.case && cell.row == place.scheme)
                         .filter_map(|cell| cell.experiment.clone().ok())
-                        .all(|at| {
-                            let phases = &plan.experiments[at].phases;
-                            place.phase.is_empty() || phases.iter().any(|phase| phase.name == place.phase)
-                        });
+                        .all(|at| place.phase.is_empty() || has_phase(&plan, at, &place.phase));
                     assert!(found, "{} {}: no phase {} for a claim", name, figure.id, place.phase);
                 }
             }
         }
+    }
+}
+
+fn has_phase(plan: &Plan, at: usize, phase: &str) -> bool {
+    let simulated = |name: &str| plan.experiments[at].phases.iter().any(|phase| phase.name == name);
+    match &plan.live[at] {
+        None => simulated(phase),
+        Some(Live::Fio(_)) => simulated(phase.trim_end_matches(" live")),
+        Some(Live::Rocksdb(calls)) => calls.run.iter().any(|call| call.starts_with(phase)),
     }
 }
 
@@ -124,6 +131,8 @@ fn mistakes_get_file_key_and_what_would_be_right() {
             "x.toml: case `more`: sweep.n is used nowhere; write {n} where it belongs"),
         ("[[case]]\nname = \"more\"\njobs = \"[a]\"\noptions = { json = \"f\" }\n",
             "x.toml: case `more`: options.json is the caller's to choose; leave it out"),
+        ("[[case]]\nname = \"more\"\nrocksdb = { load = [], run = [\"readseq\"], options = \"\" }\n",
+            "x.toml: case `more`: rocksdb runs on live devices; write live = true at the top"),
         ("[case]\n", "x.toml, line 21"),
         ("[host]\noverhead_us = -1\ncpus = 2\nwhy = \"\"\n", "x.toml: host: overhead_us must be"),
         ("weight = 3\n", "x.toml, line 21: unknown field `weight`"),

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Packs a small Linux system for a virtual machine: init.sh, busybox, the tools of F2FS and ext4, and the modules they need.
-# Usage: pack.sh FOLDER OUT; FOLDER holds lib/modules as / does, or as an unpacked kernel package.
+# Packs a small Linux system for a virtual machine: INIT (init.sh unless given), busybox, the tools of F2FS and ext4, and the modules they need.
+# Usage: pack.sh FOLDER OUT [INIT]; FOLDER holds lib/modules as / does, or as an unpacked kernel package.
 set -e
 here=$(dirname "$0")
 modules=$(ls -d "$1"/lib/modules/*/kernel | tail -n 1)
@@ -25,6 +25,6 @@ for module in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev vir
     *.ko.xz) xz -dc "$found" >"$root/modules/$module.ko" ;;
     esac
 done
-cp "$here/init.sh" "$root/init"
+cp "${3:-$here/init.sh}" "$root/init"
 chmod +x "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$2"

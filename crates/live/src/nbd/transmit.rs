@@ -317,7 +317,7 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
                 Item::Refused(error) => put_error(&mut self.out, &pending(0), error),
                 Item::Status { offset, length, one } => self.status(&pending(0), offset, length, one),
                 Item::Io { index, df } => {
-                    let ticket = self.reads.ticket(index).filter(|_| self.engine.pacer.is_some());
+                    let ticket = self.reads.ticket(index);
                     let pending = Pending { ticket, ..pending(self.batch[index].op.kind()) };
                     match self.answers[index] {
                         Ok(Answer::Read(number)) => self.put_read(&pending, index, number, df),
@@ -346,11 +346,11 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
         let sent = if self.out.is_empty() { Ok(()) } else { self.link.send(&self.out) };
         self.engine.left(answered);
         let ns = nanos(Instant::now(), since);
-        if self.engine.pacer.is_none() {
-            let done = self.batch.iter().zip(&self.answers);
-            let done = done.filter(|(_, answer)| matches!(answer, Ok(Answer::Read(_) | Answer::Done)));
-            self.engine.waited(done.map(|(request, _)| (request.op.kind(), ns)));
-        }
+        let now = self.answers.iter().zip(&self.reads.tickets).zip(&self.batch);
+        let now = now.filter(|((answer, ticket), _)| {
+            ticket.is_none() && matches!(answer, Ok(Answer::Read(_) | Answer::Done))
+        });
+        self.engine.waited(now.map(|(_, request)| (request.op.kind(), ns)));
         if self.out.capacity() > 2 * OUTPUT_BYTES {
             self.out = Vec::new();
         }

@@ -254,7 +254,7 @@ fn names_that_nothing_has() {
     assert_eq!(
         error,
         "device `femu`: no preset has this name; the presets are femu-32g, tpftl-512m, tpftl-16g, flashsim-slc, \
-         ufs-32g, d4"
+         ufs-32g, d4, slow-512m"
     );
     let error = Device::load("/nowhere/ssd.toml").unwrap_err().to_string();
     assert!(error

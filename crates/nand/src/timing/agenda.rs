@@ -139,6 +139,13 @@ impl Agenda {
         self.push_heap(at_ns, ALARM, tag);
     }
 
+    /// When the next event falls due, ns; a cancelled one counts.
+    pub(super) fn next_ns(&mut self) -> Option<u64> {
+        let heap = self.heap.peek().map(|(key, _)| key);
+        let first = self.heads[..HEAP].iter().copied().chain(heap).min()?;
+        (first != NOTHING).then(|| time_ns(first))
+    }
+
     /// Takes the next event. The clock stays: a cancelled event must not move it.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(Key, Event)> {

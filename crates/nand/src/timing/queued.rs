@@ -166,6 +166,12 @@ impl Queued {
         }
     }
 
+    /// When the next of its own events falls due, ns: nothing completes before, unless it is submitted meanwhile. `None`:
+    /// nothing is in flight.
+    pub fn next_ns(&mut self) -> Option<u64> {
+        self.agenda.next_ns()
+    }
+
     /// How much everything that may grow can hold.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> Vec<usize> {

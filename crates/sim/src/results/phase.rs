@@ -125,6 +125,9 @@ pub struct Phase {
     pub mean_queue_depth: Option<f64>,
     /// Faults of the flash and their effect on requests.
     pub faults: Faults,
+    /// What a program on a live device counted as its operations, a second; none in a simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_ops_per_s: Option<f64>,
     /// The phase over time, oldest first.
     pub series: Vec<Sample>,
     /// What a demand-cached mapping held over time, oldest first: every 10,000 lookups, or a power of two times as many.

@@ -1,0 +1,214 @@
+//! What every front end of a live device has in common: its options, switching on, what is said, switching off.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use live::nbd::Served;
+use live::{Opened, Snapshot, Stop as ServerStop};
+use nand::PageKind;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::record::Recording;
+use super::stop::{say, Stop};
+use crate::table::format::{bytes, digits, percent, time, whole};
+
+/// Options of every front end.
+#[derive(Args, Debug)]
+pub(super) struct Serving {
+    /// Hold each answer until the device model gives it, so that clients see the latency of the flash
+    #[arg(long)]
+    pace: bool,
+    /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Write what the device sees as a trace: FILE.iolog (fio's) or FILE.parquet; of one image only
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Devices that are switched on.
+pub(super) struct Devices {
+    served: Vec<Served>,
+    metrics: Option<SocketAddr>,
+    recording: Option<Recording>,
+    quiet: bool,
+}
+
+impl Serving {
+    /// Opens images, says what was found, and begins what the options ask for. The images have different names.
+    pub(super) fn switch_on(self, images: &[PathBuf]) -> Result<Devices, Stop> {
+        if self.record.is_some() && images.len() > 1 {
+            return Err(Stop::user("--record writes what one device sees; serve one image with it"));
+        }
+        let mut served: Vec<Served> = Vec::new();
+        for image in images {
+            let one = open(image, self.pace, self.quiet)?;
+            if served.iter().any(|other| other.name == one.name) {
+                return Err(Stop::user(format!(
+                    "two images would be served as `{}`; rename one of the files",
+                    one.name
+                )));
+            }
+            served.push(one);
+        }
+        let recording = self.record.as_deref().map(|file| Recording::start(file, served[0].export.as_ref()));
+        let recording = recording.transpose()?;
+        let metrics = self.metrics.map(|address| live::publish(address, served.clone())).transpose()?;
+        Ok(Devices { served, metrics, recording, quiet: self.quiet })
+    }
+}
+
+impl Devices {
+    /// All of them.
+    pub(super) fn served(&self) -> &[Served] {
+        &self.served
+    }
+
+    /// The first one, of a front end that has no others.
+    pub(super) fn only(&self) -> Served {
+        self.served[0].clone()
+    }
+
+    /// Says what is served, each one as a `word`; `place` says where.
+    pub(super) fn greet(&self, word: &str, place: &str) -> Result<(), Stop> {
+        if self.quiet {
+            return Ok(());
+        }
+        let mut out = String::new();
+        for Served { name, export, description } in &self.served {
+            out += &format!("  {word:<9} {name}: {}, {description}\n", bytes(export.exported_bytes()));
+        }
+        if let Some(at) = self.metrics {
+            out += &format!("  metrics   http://{at}/metrics\n");
+        }
+        say(&(out + place))
+    }
+
+    /// Switches them off in good order and says what they did. `panic`: what went wrong within, if anything did.
+    pub(super) fn switch_off(self, panic: Option<String>) -> Result<(), Stop> {
+        if let Some(panic) = panic {
+            return Err(Stop::Finding(format!(
+                "the scheme or the array panicked: {panic}; what was acknowledged is in the image, the next start recovers it"
+            )));
+        }
+        for Served { name, export, .. } in &self.served {
+            let snapshot = export.snapshot();
+            export.power_off().map_err(|error| {
+                Stop::user(format!(
+                    "{name}: not switched off in good order ({error}); the next start recovers"
+                ))
+            })?;
+            if let Some(snapshot) = snapshot.filter(|_| !self.quiet) {
+                say(&farewell(name, &snapshot))?;
+            }
+        }
+        match self.recording.map(Recording::finish).transpose()? {
+            Some(said) if !self.quiet => say(&said),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Opens an image and says what was found.
+fn open(image: &Path, paced: bool, quiet: bool) -> Result<Served, Stop> {
+    let (export, opened) = live::open(image, paced)?;
+    if !quiet {
+        say(&recovered(image, &opened))?;
+    }
+    let (device, settings) = live::describe(image)?;
+    let description = format!("{} with {}", device.name, settings.scheme);
+    Ok(Served { name: name_of(image), description, export })
+}
+
+/// The first signal stops the server in good order, the second one at once.
+pub(super) fn watch_signals(stop: &ServerStop) -> Result<(), Stop> {
+    let signals = Signals::new([SIGINT, SIGTERM]);
+    let mut signals = signals.map_err(|error| Stop::user(format!("signals cannot be caught ({error})")))?;
+    let stop = stop.clone();
+    let watcher = move || {
+        for (count, _) in signals.forever().enumerate() {
+            if count > 0 {
+                std::process::exit(130);
+            }
+            stop.ask();
+        }
+    };
+    let started = std::thread::Builder::new().name("signals".into()).spawn(watcher);
+    started.map(|_| ()).map_err(|error| Stop::user(format!("a thread cannot be started ({error})")))
+}
+
+/// The file's name without its ending.
+fn name_of(image: &Path) -> String {
+    image.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What opening an image found, step by step.
+fn recovered(image: &Path, opened: &Opened) -> String {
+    let Opened { mounted, steps, counters } = opened;
+    let ms = |ns: u128| time(ns as f64);
+    let mut out = format!(
+        "{}: {}\n",
+        image.display(),
+        if mounted.clean { "was closed in good order" } else { "was not closed in good order: recovering" }
+    );
+    let list = |steps: &[(&'static str, std::time::Duration)]| {
+        let each = steps.iter().map(|(name, took)| format!("{name} {}", ms(took.as_nanos())));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        out,
+        "  image     {} pages programmed, {} checked, {} torn, {} erases undone ({})",
+        whole(mounted.pages),
+        whole(mounted.late_pages),
+        whole(mounted.torn_pages),
+        whole(u64::from(mounted.undone_erases)),
+        list(&mounted.steps)
+    );
+    let _ = writeln!(
+        out,
+        "  scheme    {} pages looked at, {} read, {} programmed, {} blocks erased ({})",
+        whole(counters.reads_of(PageKind::Data)),
+        whole(counters.all_reads() - counters.reads_of(PageKind::Data)),
+        whole(counters.all_programs()),
+        whole(counters.all_erases()),
+        list(steps)
+    );
+    out
+}
+
+/// What the device did while it was served.
+fn farewell(name: &str, snapshot: &Snapshot) -> String {
+    let counters = &snapshot.counters;
+    let mut out = format!("{name}: switched off in good order\n");
+    for (kind, (device, wall)) in live::Latencies::KINDS
+        .iter()
+        .zip(snapshot.virtual_latency.0.iter().zip(&snapshot.wall_latency.0))
+        .filter(|(_, (device, _))| device.count() > 0)
+    {
+        out += &format!(
+            "  {kind:<9} {} requests; on the device {} in the mean, 99 % within {}; here {} and {}\n",
+            whole(device.count()),
+            time(device.mean_ns()),
+            time(device.quantile_ns(0.99) as f64),
+            time(wall.mean_ns()),
+            time(wall.quantile_ns(0.99) as f64),
+        );
+    }
+    let amplification = counters.write_amplification().map_or("-".to_owned(), digits);
+    let hits = (counters.lookups > 0)
+        .then(|| percent((counters.cmt_hits + counters.model_hits) as f64 / counters.lookups as f64));
+    out + &format!(
+        "  flash     {} reads, {} programs, {} erases; write amplification {amplification}, mapping hits {}\n",
+        whole(counters.all_reads()),
+        whole(counters.all_programs()),
+        whole(counters.all_erases()),
+        hits.unwrap_or_else(|| "-".to_owned()),
+    )
+}

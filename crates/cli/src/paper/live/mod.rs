@@ -1,0 +1,217 @@
+//! Experiments on a live device: the scheme behind an image, real programs in front of it, and every answer held until
+//! the device model gives it.
+//!
+//! | file | runs |
+//! | --- | --- |
+//! | `fio.rs` | a case's job file, by fio over NBD |
+//! | `rocksdb.rs` | RocksDB's db_bench, on ext4 on a loop device |
+//!
+//! Before, the device gets the same warm-up as in a simulation, as fast as it takes it. What the programs say of
+//! throughput and latency, and what the FTL counted meanwhile, are phases of the same record as a simulation's.
+
+mod fio;
+mod rocksdb;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use live::{Export, Settings, Stop};
+use serde::Deserialize;
+use sim::results::{Bin, Kind, LatencySummary, Phase};
+use sim::Experiment;
+
+/// How often somebody is asked whether a program has ended.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// What a case runs on its device.
+#[derive(Clone, Debug)]
+pub(crate) enum Live {
+    /// The measured sections of a fio job file: its text.
+    Fio(String),
+    /// db_bench.
+    Rocksdb(Rocksdb),
+}
+
+/// Calls of db_bench.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rocksdb {
+    /// What makes the database, not paced and not measured: each a value of `--benchmarks`, and options of its own.
+    pub(crate) load: Vec<String>,
+    /// What is measured, each a phase that has the benchmark's name.
+    pub(crate) run: Vec<String>,
+    /// Options of all of them.
+    pub(crate) options: String,
+}
+
+/// Says in one sentence why this machine cannot run what is wanted.
+pub(crate) fn possible<'a>(mut wanted: impl Iterator<Item = &'a Live> + Clone) -> Result<(), String> {
+    if wanted.clone().any(|live| matches!(live, Live::Fio(_))) {
+        fio::possible()?;
+    }
+    if wanted.any(|live| matches!(live, Live::Rocksdb(_))) {
+        rocksdb::possible()?;
+    }
+    Ok(())
+}
+
+/// Makes a device for the experiment, brings it to its begin, and measures. `Err`: one sentence.
+pub(crate) fn measure(experiment: &Experiment, what: &Live, stop: &Stop) -> Result<Vec<Phase>, String> {
+    let bench = Bench::new(experiment, stop)?;
+    let phases = match what {
+        Live::Fio(jobs) => fio::measure(&bench, experiment, jobs),
+        Live::Rocksdb(calls) => rocksdb::measure(&bench, calls),
+    }?;
+    bench.export.power_off()?;
+    Ok(phases)
+}
+
+/// A live device of its own, in a folder of its own.
+struct Bench {
+    export: Arc<dyn Export>,
+    folder: PathBuf,
+    stop: Stop,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // Nothing can be done about what cannot be removed.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Bench {
+    fn new(experiment: &Experiment, stop: &Stop) -> Result<Bench, String> {
+        let memory = Path::new("/dev/shm");
+        let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let folder = above.join(format!("ftl-live-{}", std::process::id()));
+        let wrong = |error| format!("{} cannot be made ({error})", folder.display());
+        std::fs::create_dir_all(&folder).map_err(wrong)?;
+        let image = folder.join("disk.ftl");
+        let made = make(experiment, &image);
+        let export = made.inspect_err(|_| drop(std::fs::remove_dir_all(&folder)))?;
+        let bench = Bench { export, folder, stop: stop.clone() };
+        // Collection while it warms up is charged to nobody.
+        bench.export.restart(false);
+        let zeros = bytes::Bytes::from(vec![0; 512 << 10]);
+        for request in sim::warm_up(experiment).map_err(|error| error.to_string())? {
+            bench.carry_out(request.map_err(|error| error.to_string())?, &zeros)?;
+        }
+        Ok(bench)
+    }
+
+    fn carry_out(&self, request: workload::Request, zeros: &bytes::Bytes) -> Result<(), String> {
+        let op = match request.kind {
+            Kind::Read => live::Op::Read,
+            Kind::Write => live::Op::Write,
+            Kind::Trim => live::Op::Trim,
+            Kind::Flush => live::Op::Flush,
+        };
+        let length = u32::try_from(request.bytes).map_err(|_| "a request of the warm-up is too long")?;
+        let size = length as usize;
+        let data = match op {
+            live::Op::Write if size <= zeros.len() => zeros.slice(..size),
+            live::Op::Write => bytes::Bytes::from(vec![0; size]),
+            _ => bytes::Bytes::new(),
+        };
+        let mut to = vec![0; if op == live::Op::Read { size } else { 0 }];
+        let request = live::Request { op, offset: request.offset, length, fua: false, data };
+        let failed = |error| format!("a request of the warm-up failed: {error}");
+        self.export.request(&request, &mut to).map_err(failed)
+    }
+
+    /// Runs `body` paced, and gives what it gives with what the FTL counted meanwhile, as a phase without requests.
+    fn paced<T>(
+        &self,
+        name: &str,
+        body: impl FnOnce() -> Result<T, String>,
+    ) -> Result<(T, Phase, live::Snapshot), String> {
+        self.export.restart(true);
+        let found = body()?;
+        let seen = self.export.snapshot().ok_or("the device is switched off")?;
+        self.export.restart(false);
+        Ok((found, sim::counted(name, &seen.counters), seen))
+    }
+
+    /// Runs a program to its end, or until somebody asks to stop; gives what it said.
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
+        let call = || format!("{program} {}", arguments.join(" "));
+        let failed = |error: std::io::Error| format!("`{}` cannot be run ({error})", call());
+        let (said, errors) = (self.folder.join("said"), self.folder.join("errors"));
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(File::create(&said).map_err(failed)?)
+            .stderr(File::create(&errors).map_err(failed)?)
+            .spawn()
+            .map_err(failed)?;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                break status;
+            }
+            if self.stop.wait(Some(PATIENCE)) {
+                // It may have ended meanwhile.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err("stopped".to_owned());
+            }
+        };
+        let read = |path: &Path| std::fs::read_to_string(path).map_err(failed);
+        if !status.success() {
+            let errors = read(&errors)?;
+            let last: Vec<&str> = errors.lines().rev().take(3).collect();
+            return Err(format!("`{}` failed: {}", call(), last.join("; ")));
+        }
+        read(&said)
+    }
+}
+
+/// An image for the experiment's scheme and device, open.
+fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String> {
+    let device = &experiment.device;
+    let mut settings = Settings::new(&experiment.scheme, experiment.cache.bytes(device.exported_pages)?);
+    settings.parameters.clone_from(&experiment.parameters);
+    settings.cost_benefit = experiment.victims == ftl::VictimPolicy::CostBenefit;
+    let foreground = experiment.foreground_superblocks.unwrap_or(settings.foreground_superblocks);
+    let background = settings.background_superblocks.max(foreground + 1);
+    settings.foreground_superblocks = foreground;
+    settings.background_superblocks = experiment.background_superblocks.unwrap_or(background);
+    live::create(image, device, &settings).map_err(|error| error.to_string())?;
+    let (export, _) = live::open(image, true).map_err(|error| error.to_string())?;
+    Ok(export)
+}
+
+/// Whether a program is there; else one sentence.
+fn needs(program: &str, try_with: &str, package: &str) -> Result<String, String> {
+    let output = Command::new(program).arg(try_with).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| {
+        format!(
+            "{program} cannot be run ({error}), and a live figure needs it; install the package {package}"
+        )
+    })?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Latencies in ns, each with how often it was, and their mean.
+fn latency(counts: &BTreeMap<u64, u64>, mean_ns: f64) -> Option<LatencySummary> {
+    let bins: Vec<Bin> = counts.iter().filter(|(_, &count)| count > 0).map(|(&ns, &n)| Bin(ns, n)).collect();
+    let (min_ns, max_ns) = (bins.first()?.0, bins.last()?.0);
+    let count: u64 = bins.iter().map(|bin| bin.1).sum();
+    let squares: f64 = bins.iter().map(|bin| (bin.0 as f64 - mean_ns).powi(2) * bin.1 as f64).sum();
+    let stddev_ns = (squares / count as f64).sqrt();
+    let all = LatencySummary { count, mean_ns, stddev_ns, min_ns, max_ns, bins, ..LatencySummary::default() };
+    Some(LatencySummary {
+        p50_ns: all.quantile_ns(0.50),
+        p90_ns: all.quantile_ns(0.90),
+        p95_ns: all.quantile_ns(0.95),
+        p99_ns: all.quantile_ns(0.99),
+        p999_ns: all.quantile_ns(0.999),
+        p9999_ns: all.quantile_ns(0.9999),
+        ..all
+    })
+}
