@@ -67,6 +67,7 @@ impl Ext4 {
 
 impl FileSystem for Ext4 {
     const INODE_PAGES: u64 = 0;
+    const ALLOCATES_ROUNDS: bool = true;
 
     fn room_bytes(device_bytes: u64) -> u64 {
         u64::from(Ext4::pages(device_bytes) - SYSTEM_PAGES) * PAGE / 100 * FILL
@@ -117,4 +118,8 @@ impl FileSystem for Ext4 {
     }
 
     fn settle(&mut self, _queue: &mut Requests) {}
+
+    fn exclusive(&mut self) -> usize {
+        0
+    }
 }

@@ -36,6 +36,9 @@ const VIDEO_READ: u32 = 64;
 pub(super) trait FileSystem: Clone + Debug {
     /// Pages of a file beside its data.
     const INODE_PAGES: u64;
+    /// Whether the pages of all that a thread does in a round are chosen when the round begins, and otherwise those of each
+    /// operation when its turn comes.
+    const ALLOCATES_ROUNDS: bool;
 
     /// Bytes that files may take on a device.
     fn room_bytes(device_bytes: u64) -> u64;
@@ -58,6 +61,9 @@ pub(super) trait FileSystem: Clone + Debug {
 
     /// Writes what is held back, at the end of a layout.
     fn settle(&mut self, queue: &mut Requests);
+
+    /// How many requests of the last operation, from its first, are made before another thread's turn comes.
+    fn exclusive(&mut self) -> usize;
 }
 
 /// What a thread does, again and again.
@@ -133,6 +139,10 @@ pub(super) struct Files<S> {
     /// Requests of each thread.
     threads: Vec<Requests>,
     turn: usize,
+    /// The next operation of each thread's round.
+    operations: Vec<usize>,
+    /// Requests of the thread whose turn it is that the others wait for.
+    exclusive: usize,
     /// Video that each thread is at, and its next page.
     videos: Vec<Option<(u32, u32)>>,
     /// Pages of files that were read and written.
@@ -165,6 +175,8 @@ impl<S: FileSystem> Files<S> {
             gone: Vec::new(),
             threads: vec![Requests::new(); threads],
             turn: 0,
+            operations: vec![0; threads],
+            exclusive: 0,
             videos: vec![None; threads],
             moved: [0; 2],
             laying: Some(0),
@@ -177,6 +189,7 @@ impl<S: FileSystem> Files<S> {
             self.threads[0].clear();
         }
         self.threads[0].clear();
+        self.system.exclusive();
         self.laying = None;
         self
     }
@@ -206,9 +219,13 @@ impl<S: FileSystem> Files<S> {
             }
         }
         loop {
-            self.turn = (self.turn + 1) % self.threads.len();
+            match self.exclusive.checked_sub(1) {
+                Some(left) => self.exclusive = left,
+                None => self.turn = (self.turn + 1) % self.threads.len(),
+            }
             if self.threads[self.turn].is_empty() {
                 self.work();
+                self.exclusive = self.system.exclusive().saturating_sub(1);
             }
             if let Some(request) = self.threads[self.turn].pop_front() {
                 return Some(request);
@@ -251,31 +268,41 @@ impl<S: FileSystem> Files<S> {
         (bytes as u64).clamp(1, LARGEST * self.mean)
     }
 
-    /// One round of a thread's flow.
+    /// Goes on with the flow of the thread whose turn it is: by a round, or by operations until one makes requests.
     fn work(&mut self) {
-        match self.personality.flow {
-            Flow::FileServer => {
-                self.create(false);
-                self.append(false);
-                self.read();
-                self.delete();
+        loop {
+            let operation = self.operations[self.turn];
+            let ends = self.operate(operation);
+            self.operations[self.turn] = if ends { 0 } else { operation + 1 };
+            if ends || (!S::ALLOCATES_ROUNDS && !self.threads[self.turn].is_empty()) {
+                return;
             }
-            Flow::WebServer => {
-                for _ in 0..10 {
-                    self.read();
-                }
-                self.append_to_log();
-            }
-            Flow::VarMail => {
-                self.delete();
-                self.create(true);
-                self.read();
-                self.append(true);
-                self.read();
-            }
-            Flow::VideoServer if self.turn == 0 => self.write_video(),
-            Flow::VideoServer => self.read_video(),
         }
+    }
+
+    /// An operation of a flow. Returns whether the round ends with it.
+    fn operate(&mut self, operation: usize) -> bool {
+        match (self.personality.flow, operation) {
+            (Flow::FileServer, 0) => self.create(false),
+            (Flow::FileServer, 1) => self.append(false),
+            (Flow::FileServer | Flow::VarMail, 2) => self.read(),
+            (Flow::FileServer, _) => self.delete(),
+            (Flow::WebServer, 0..10) => self.read(),
+            (Flow::WebServer, _) => self.append_to_log(),
+            (Flow::VarMail, 0) => self.delete(),
+            (Flow::VarMail, 1) => self.create(true),
+            (Flow::VarMail, 3) => self.append(true),
+            (Flow::VarMail, _) => self.read(),
+            (Flow::VideoServer, _) if self.turn == 0 => self.write_video(),
+            (Flow::VideoServer, _) => self.read_video(),
+        }
+        let last = match self.personality.flow {
+            Flow::FileServer => 3,
+            Flow::WebServer => 10,
+            Flow::VarMail => 4,
+            Flow::VideoServer => 0,
+        };
+        operation == last
     }
 
     /// Whether more has to be read, to keep to the share of reads.

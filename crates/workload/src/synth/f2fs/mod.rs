@@ -3,9 +3,9 @@
 //! | F2FS | here |
 //! | --- | --- |
 //! | areas: checkpoint, SIT, NAT, SSA, main | [`layout::Layout`] |
-//! | six logs: hot, warm, cold x node, data | [`Log`]; directories are hot, files warm; indirect nodes and what cleaning moves cold |
+//! | six logs: hot, warm, cold x node, data | [`Log`]; directories are hot, files warm; indirect nodes and data moved are cold |
 //! | normal logging | [`F2fs::free_segment`]: the next free segment; nodes and hot data take the first |
-//! | threaded logging (SSR) | [`F2fs::dirty_segment`], when free segments are down to twice the reserved ones, or [`Settings::threaded`] |
+//! | threaded logging (SSR) | [`F2fs::dirty_segment`], when free segments are down to twice the reserved ones |
 //! | foreground and background cleaning | [`F2fs::balance`], greedy; [`F2fs::clean_behind`], cost-benefit |
 //! | in-place updates of short syncs | [`Settings::in_place`]: Linux's `F2FS_IPU_FSYNC`, `min_fsync_blocks` 8 |
 //! | checkpoint | [`F2fs::checkpoint`]: when 5 % of the segments wait for it, 4,096 nodes or a tenth of the NAT are changed |
@@ -155,6 +155,9 @@ pub(super) struct F2fs {
     filled: BTreeSet<u32>,
     /// Segments filled since background cleaning.
     since_cleaning: u32,
+    /// Requests that nothing else is written between: logs are written in the order of their blocks, and nobody writes during a
+    /// checkpoint.
+    exclusive: usize,
 }
 
 /// The node of a file that points to a page: 0 is the inode, then two direct nodes, then indirect nodes, each before its own.
@@ -212,6 +215,7 @@ impl F2fs {
             dirty_segments: BTreeSet::new(),
             filled: BTreeSet::new(),
             since_cleaning: 0,
+            exclusive: 0,
         }
     }
 
@@ -437,6 +441,7 @@ impl F2fs {
         if self.settings.discard {
             trim(queue, &freed);
         }
+        self.exclusive = queue.len();
     }
 
     /// Before a write: a checkpoint if one is due, and cleaning while there are too few free segments.
@@ -516,6 +521,7 @@ impl F2fs {
 
 impl FileSystem for F2fs {
     const INODE_PAGES: u64 = 1;
+    const ALLOCATES_ROUNDS: bool = false;
 
     fn room_bytes(device_bytes: u64) -> u64 {
         u64::from(Layout::new(device_bytes).user_blocks) * PAGE
@@ -551,6 +557,7 @@ impl FileSystem for F2fs {
             }
         }
         push(queue, Kind::Write, &overwritten, WRITE_MOST);
+        self.exclusive = queue.len();
         true
     }
 
@@ -566,6 +573,7 @@ impl FileSystem for F2fs {
             self.send_held(queue, run.0..run.0 + run.1);
             run.0 += self.layout.main;
         }
+        self.exclusive = queue.len();
         push(queue, Kind::Read, &runs, READ_MOST);
     }
 
@@ -595,10 +603,15 @@ impl FileSystem for F2fs {
         }
         self.send(queue, Log::WarmNode);
         self.send(queue, Log::ColdNode);
+        self.exclusive = queue.len();
         queue.push_back(Request::flush(0));
     }
 
     fn settle(&mut self, queue: &mut Requests) {
         self.checkpoint(queue);
+    }
+
+    fn exclusive(&mut self) -> usize {
+        std::mem::take(&mut self.exclusive)
     }
 }
