@@ -129,3 +129,27 @@ fn an_elastic_generator_fits_its_device_and_finds_what_it_laid_out() {
     }
     assert!(catalogue().iter().any(|synth| synth.elastic()));
 }
+
+/// By the requests alone: what F2FS's threads read was written before, and is not trimmed.
+#[test]
+fn threads_on_f2fs_read_what_was_written() {
+    let bytes = 2 << 30;
+    for synth in catalogue().iter().filter(|synth| synth.name.starts_with("f2fs-")) {
+        let mut written = vec![false; (bytes / 4096) as usize];
+        let laid = synth.preparation(9, bytes).expect("it lays something out");
+        let mut trims = 0;
+        for r in laid.chain(synth.stream_on(300_000, 9, bytes)) {
+            let pages = (r.offset / 4096) as usize..(r.end() / 4096) as usize;
+            match r.kind {
+                Kind::Read => assert!(written[pages].iter().all(|&page| page), "{}: {r:?}", synth.name),
+                Kind::Write => written[pages].fill(true),
+                Kind::Trim => {
+                    trims += 1;
+                    written[pages].fill(false);
+                }
+                Kind::Flush => {}
+            }
+        }
+        assert!(trims > 0, "{}: {trims}", synth.name);
+    }
+}
