@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use workload::profile::Profile;
 use workload::synth::{calibration, catalogue, Synth};
 use workload::trace::{Trace, TraceOptions};
-use workload::Kind;
+use workload::{Kind, Request};
 
 #[test]
 fn each_statistic_is_close_to_what_was_published() {
@@ -52,18 +52,42 @@ fn the_same_seed_gives_the_same_requests() {
     let take = |seed| Synth::open("msr-ts", 2_000, seed).expect("known").collect::<Vec<_>>();
     assert_eq!(take(1), take(1));
     assert_ne!(take(1), take(2));
-    let digest = take(1).iter().fold(0xcbf2_9ce4_8422_2325u64, |h, r| {
+    assert_eq!(digest(take(1).into_iter()), 17_895_560_780_888_130_037, "golden digest");
+}
+
+fn digest(requests: impl Iterator<Item = Request>) -> u64 {
+    requests.fold(0xcbf2_9ce4_8422_2325u64, |h, r| {
         [r.arrival_ns, r.kind.index() as u64, r.offset, r.bytes]
             .iter()
             .fold(h, |h, v| (h ^ v).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17))
+    })
+}
+
+/// Layout and requests on a device of 1 GiB: a change of the model has to be meant.
+#[test]
+fn golden_digests_of_elastic_generators() {
+    let found = catalogue().iter().filter(|synth| synth.elastic()).map(|synth| {
+        let laid = synth.preparation(5, 1 << 30).expect("it lays something out");
+        (synth.name, digest(laid), digest(synth.stream_on(100_000, 5, 1 << 30)))
     });
-    assert_eq!(digest, 17_895_560_780_888_130_037, "golden digest");
+    let golden = [
+        ("filebench-fileserver", 5_415_679_886_046_616_894, 3_994_676_976_553_173_164),
+        ("filebench-webserver", 5_006_168_510_952_922_251, 1_395_840_680_703_206_248),
+        ("filebench-varmail", 1_144_460_526_986_977_429, 2_941_740_097_819_774_035),
+        ("f2fs-fileserver", 4_895_034_667_088_094_307, 6_898_247_970_832_993_562),
+        ("f2fs-videoserver", 15_275_642_973_523_855_380, 5_053_255_283_695_712_993),
+        ("f2fs-varmail", 4_211_908_106_114_987_452, 2_317_289_438_347_526_244),
+        ("rocksdb-overwrite", 8_417_255_486_118_472_827, 8_401_260_750_735_869_115),
+        ("rocksdb-readrandom", 11_774_046_103_426_966_640, 16_598_999_992_906_092_739),
+        ("rocksdb-readseq", 11_774_046_103_426_966_640, 14_456_585_565_311_430_671),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), golden);
 }
 
 #[test]
 fn an_unknown_name_gets_a_sentence() {
     let text = Synth::open("nope", 1, 1).map(|_| ()).map_err(|e| e.to_string());
-    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0".into()));
+    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, f2fs-fileserver, f2fs-videoserver, f2fs-varmail, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0".into()));
 }
 
 #[test]
@@ -104,4 +128,28 @@ fn an_elastic_generator_fits_its_device_and_finds_what_it_laid_out() {
         }
     }
     assert!(catalogue().iter().any(|synth| synth.elastic()));
+}
+
+/// By the requests alone: what F2FS's threads read was written before, and is not trimmed.
+#[test]
+fn threads_on_f2fs_read_what_was_written() {
+    let bytes = 2 << 30;
+    for synth in catalogue().iter().filter(|synth| synth.name.starts_with("f2fs-")) {
+        let mut written = vec![false; (bytes / 4096) as usize];
+        let laid = synth.preparation(9, bytes).expect("it lays something out");
+        let mut trims = 0;
+        for r in laid.chain(synth.stream_on(300_000, 9, bytes)) {
+            let pages = (r.offset / 4096) as usize..(r.end() / 4096) as usize;
+            match r.kind {
+                Kind::Read => assert!(written[pages].iter().all(|&page| page), "{}: {r:?}", synth.name),
+                Kind::Write => written[pages].fill(true),
+                Kind::Trim => {
+                    trims += 1;
+                    written[pages].fill(false);
+                }
+                Kind::Flush => {}
+            }
+        }
+        assert!(trims > 0, "{}: {trims}", synth.name);
+    }
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Pages of a file: first page and number, in the order of the file.
-pub(super) type Extents = Vec<(u32, u32)>;
+use super::requests::{extend, Extents};
 
 #[derive(Debug, Clone)]
 pub(super) struct Disk {
@@ -37,10 +36,7 @@ impl Disk {
             self.hand = start + part;
             self.left -= part;
             wanted -= part;
-            match taken.last_mut() {
-                Some((first, count)) if *first + *count == start => *count += part,
-                _ => taken.push((start, part)),
-            }
+            extend(&mut taken, (start, part));
         }
         Some(taken)
     }

@@ -17,14 +17,11 @@
 //! - `readseq` goes through all levels at once in the order of keys, in reads of 128 KiB (Linux's read-ahead).
 //! - On a smaller device the store is smaller, and so are its files where they would be fewer than 128.
 
-use std::collections::VecDeque;
-
-use super::disk::{Disk, Extents};
-use super::files::push;
+use super::disk::Disk;
+use super::requests::{push, trim, Extents, Requests, PAGE, READ_MOST};
 use crate::random::Random;
 use crate::{Kind, Request};
 
-const PAGE: u64 = 4096;
 /// A device of 30 GiB.
 pub(super) const SPAN_BYTES: u64 = 30 << 30;
 const ENTRY_BYTES: u64 = 1 << 10;
@@ -36,7 +33,6 @@ const LEVELS: usize = 4;
 /// Live keys, as a share of the space, percent: what the upper levels and a compaction hold twice comes on top.
 const FILL: u64 = 68;
 const PIECE: u32 = 256;
-const READ_AHEAD: u32 = 32;
 const INDEX_BYTES_A_BLOCK: u64 = 25;
 
 /// What is measured.
@@ -93,7 +89,7 @@ pub(super) struct Store {
     keys: u64,
     /// Level 0 holds the newest file last; the others are sorted by key.
     levels: Vec<Vec<File>>,
-    queue: VecDeque<Request>,
+    queue: Requests,
     stage: Stage,
     /// Where the last compaction of each level ended.
     cursor: [u64; LEVELS],
@@ -116,7 +112,7 @@ impl Store {
             disk: Disk::new(0, pages),
             keys,
             levels: vec![Vec::new(); LEVELS],
-            queue: VecDeque::new(),
+            queue: Requests::new(),
             stage: Stage::Fill { from: 0 },
             cursor: [0; LEVELS],
             pieces: Vec::new(),
@@ -283,9 +279,9 @@ impl Store {
                         .extents
                         .last()
                         .map(|&(start, count)| (start + count - pages.min(count), pages.min(count)));
-                    push(&mut self.queue, Kind::Read, last.as_slice(), READ_AHEAD);
+                    push(&mut self.queue, Kind::Read, last.as_slice(), READ_MOST);
                 }
-                push(&mut self.queue, Kind::Read, &[file.page_of(key)], READ_AHEAD);
+                push(&mut self.queue, Kind::Read, &[file.page_of(key)], READ_MOST);
                 let found = self.random.below((file.high - file.low).max(1)) < file.entries;
                 if found || level == LEVELS - 1 {
                     return;
@@ -306,7 +302,7 @@ impl Store {
                 for &(start, count) in &file.extents {
                     let mut at = 0;
                     while at < count {
-                        let part = READ_AHEAD.min(count - at);
+                        let part = READ_MOST.min(count - at);
                         let key = file.low + (file.high - file.low) * before / pages;
                         pieces.push((key, (start + at, part)));
                         at += part;
@@ -322,14 +318,7 @@ impl Store {
             return;
         };
         self.next_piece = (self.next_piece + 1) % self.pieces.len();
-        push(&mut self.queue, Kind::Read, &[piece], READ_AHEAD);
-    }
-}
-
-fn trim(queue: &mut VecDeque<Request>, extents: &[(u32, u32)]) {
-    for &(start, count) in extents {
-        let (offset, bytes) = (u64::from(start) * PAGE, u64::from(count) * PAGE);
-        queue.push_back(Request { arrival_ns: 0, kind: Kind::Trim, offset, bytes });
+        push(&mut self.queue, Kind::Read, &[piece], READ_MOST);
     }
 }
 

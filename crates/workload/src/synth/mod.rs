@@ -20,16 +20,22 @@
 //! The ten workloads of the ADAPT paper (`spc1`, `tpcc-20`, `msr-hm_0` to `msr-web_0`) are cut in its pages of 2 KiB, and
 //! in them large requests are sequential more often than small ones: see `servers.rs`.
 //!
-//! The `filebench` and `rocksdb` generators are of another kind: threads of a program on a file system, which wait for
-//! their requests and have no arrival times; see `files.rs` and `lsm.rs`.
+//! The `filebench`, `f2fs` and `rocksdb` generators are of another kind: threads of a program on a file system, which wait
+//! for their requests and have no arrival times; see `files.rs`, `f2fs/` and `lsm.rs`.
 
 mod disk;
+mod ext4;
 mod extents;
+mod f2fs;
 mod files;
 mod lsm;
 mod models;
+mod requests;
 mod servers;
 
+use ext4::Ext4;
+use f2fs::F2fs;
+use files::{FileSystem, Files, Personality, System};
 pub use models::Synth;
 use models::{Shape, Statistic, CATALOGUE};
 
@@ -78,9 +84,7 @@ impl Synth {
         let bytes = device_bytes.min(self.span_bytes());
         let inner = match &self.shape {
             Shape::Extents(model) => Inner::Extents(Box::new(extents::Stream::new(model, requests, seed))),
-            Shape::Files(personality) => {
-                Inner::Files(Box::new(files::Files::new(personality, bytes, seed).serve()))
-            }
+            Shape::Files(personality) => Inner::files(personality, bytes, seed, true),
             Shape::Lsm(load) => Inner::Lsm(Box::new(lsm::Store::new(bytes, seed).serve(*load))),
         };
         Stream { inner, left: requests }
@@ -92,7 +96,7 @@ impl Synth {
         let bytes = device_bytes.min(self.span_bytes());
         let inner = match &self.shape {
             Shape::Extents(_) => return None,
-            Shape::Files(personality) => Inner::Files(Box::new(files::Files::new(personality, bytes, seed))),
+            Shape::Files(personality) => Inner::files(personality, bytes, seed, false),
             Shape::Lsm(load) => Inner::Lsm(Box::new(lsm::Store::new(bytes, seed).prepare(*load))),
         };
         Some(Stream { inner, left: u64::MAX })
@@ -151,14 +155,14 @@ pub struct Calibration {
 /// Errors: there is no such generator.
 pub fn calibration(name: &str) -> Result<Vec<Calibration>, InputError> {
     let synth = Synth::find(name)?;
-    let profile = Profile::of(synth.stream(200_000, 1));
-    let fileset = match &synth.shape {
-        Shape::Files(personality) => files::Files::new(personality, synth.span_bytes(), 1).fileset(),
-        Shape::Extents(_) | Shape::Lsm(_) => (0, 0),
-    };
+    let mut stream = synth.stream(200_000, 1);
+    let (files, bytes, _) = stream.inner.fileset();
+    let profile = Profile::of(stream.by_ref());
+    let read = stream.inner.fileset().2;
     let measure = |statistic: Statistic| match statistic {
-        Statistic::Files => ("files", fileset.0 as f64),
-        Statistic::FileKib => ("mean file, KiB", fileset.1 as f64 / 1024.0 / fileset.0.max(1) as f64),
+        Statistic::Files => ("files", files as f64),
+        Statistic::FileKib => ("mean file, KiB", bytes as f64 / 1024.0 / files.max(1) as f64),
+        Statistic::ReadShare => ("pages of files read", read),
         Statistic::WriteShare => ("write share", profile.write_share),
         Statistic::MeanKib => ("mean request, KiB", profile.mean_bytes / 1024.0),
         Statistic::SequentialReads => ("sequential reads", profile.reads.sequential),
@@ -192,8 +196,33 @@ pub struct Stream {
 #[derive(Debug, Clone)]
 enum Inner {
     Extents(Box<extents::Stream>),
-    Files(Box<files::Files>),
+    Ext4(Box<Files<Ext4>>),
+    F2fs(Box<Files<F2fs>>),
     Lsm(Box<lsm::Store>),
+}
+
+impl Inner {
+    /// Threads on files; `serve`: with the files in place, and otherwise what lays them out.
+    fn files(personality: &'static Personality, bytes: u64, seed: u64, serve: bool) -> Inner {
+        fn of<S: FileSystem>(it: &'static Personality, bytes: u64, seed: u64, serve: bool) -> Box<Files<S>> {
+            let files = Files::new(it, bytes, seed);
+            Box::new(if serve { files.serve() } else { files })
+        }
+        match personality.system {
+            System::Ext4 => Inner::Ext4(of(personality, bytes, seed, serve)),
+            System::F2fs => Inner::F2fs(of(personality, bytes, seed, serve)),
+        }
+    }
+
+    /// Files, their bytes, and the share of pages that threads read so far; 0 without files.
+    fn fileset(&self) -> (u64, u64, f64) {
+        let ((files, bytes), read) = match self {
+            Inner::Ext4(files) => (files.fileset(), files.read_share()),
+            Inner::F2fs(files) => (files.fileset(), files.read_share()),
+            Inner::Extents(_) | Inner::Lsm(_) => ((0, 0), 0.0),
+        };
+        (files, bytes, read)
+    }
 }
 
 impl Iterator for Stream {
@@ -203,7 +232,8 @@ impl Iterator for Stream {
         self.left = self.left.checked_sub(1)?;
         match &mut self.inner {
             Inner::Extents(stream) => stream.next(),
-            Inner::Files(files) => files.next(),
+            Inner::Ext4(files) => files.next(),
+            Inner::F2fs(files) => files.next(),
             Inner::Lsm(store) => store.next(),
         }
     }

@@ -1,6 +1,6 @@
 //! The generators' parameters, and what each is calibrated to.
 
-use super::files::{Flow, Personality};
+use super::files::{Flow, Personality, System};
 use super::lsm::Load;
 use super::servers;
 
@@ -18,6 +18,8 @@ pub(super) enum Statistic {
     LargeWrites,
     Files,
     FileKib,
+    /// Of the pages of files that threads read and write, those read.
+    ReadShare,
 }
 
 /// Addresses and sizes of reads or of writes.
@@ -87,10 +89,11 @@ const TPFTL: &str = "TPFTL (EuroSys 2015), section 5.1, table 4";
 const WEBSEARCH: &str = "LearnedFTL (HPCA 2024), table II; address space and sequential share measured on the first 50,000 rows of WebSearch1";
 
 const FILEBENCH: &str = "LearnedFTL (HPCA 2024), table I; flows of the Filebench personality of that name";
+const F2FS: &str = "LFTL (Du et al.), table IV; flows of the Filebench personality of that name";
 const ROCKSDB: &str =
     "LearnedFTL (HPCA 2024), section IV-D: db_bench fillseq and overwrite to 80 % full, then reads";
 
-use Statistic::{FileKib, Files, MeanKib, SequentialReads, SequentialWrites, SpanMib, WriteShare};
+use Statistic::{FileKib, Files, MeanKib, ReadShare, SequentialReads, SequentialWrites, SpanMib, WriteShare};
 
 const fn websearch(sizes: &'static [(u64, u64)], writes: u64, gap_ns: u64) -> Model {
     Model {
@@ -106,7 +109,28 @@ const fn websearch(sizes: &'static [(u64, u64)], writes: u64, gap_ns: u64) -> Mo
     }
 }
 
-pub(super) static CATALOGUE: [Synth; 24] = [
+/// What the personalities on ext4 have in common.
+pub(super) const EXT4: Personality = Personality {
+    system: System::Ext4,
+    files: 0,
+    mean_kib: 0,
+    threads: 1,
+    laid_out: 80,
+    dir_width: 20,
+    reads: None,
+    flow: Flow::FileServer,
+};
+const FILESERVER: Personality = Personality { files: 225_000, mean_kib: 128, threads: 50, ..EXT4 };
+const VARMAIL: Personality = Personality {
+    files: 475_000,
+    mean_kib: 16,
+    threads: 64,
+    dir_width: 1_000_000,
+    flow: Flow::VarMail,
+    ..EXT4
+};
+
+pub(super) static CATALOGUE: [Synth; 27] = [
     Synth {
         name: "financial1",
         what: "OLTP at a financial institution, write-intensive, random, strong temporal locality (synthetic)",
@@ -283,21 +307,58 @@ pub(super) static CATALOGUE: [Synth; 24] = [
         what: "Filebench fileserver: 50 threads create, append to, read and delete files of 128 KiB (synthetic)",
         source: FILEBENCH,
         published: &[(Files, 225_000.0), (FileKib, 128.0)],
-        shape: Shape::Files(Personality { files: 225_000, mean_kib: 128, threads: 50, laid_out: 80, flow: Flow::FileServer }),
+        shape: Shape::Files(FILESERVER),
     },
     Synth {
         name: "filebench-webserver",
         what: "Filebench webserver: 64 threads read ten files of 16 KiB and append to a log (synthetic)",
         source: FILEBENCH,
         published: &[(Files, 825_000.0), (FileKib, 16.0)],
-        shape: Shape::Files(Personality { files: 825_000, mean_kib: 16, threads: 64, laid_out: 100, flow: Flow::WebServer }),
+        shape: Shape::Files(Personality {
+            files: 825_000,
+            mean_kib: 16,
+            threads: 64,
+            laid_out: 100,
+            flow: Flow::WebServer,
+            ..EXT4
+        }),
     },
     Synth {
         name: "filebench-varmail",
         what: "Filebench varmail: 64 threads delete, create, append, sync and read mails of 16 KiB (synthetic)",
         source: FILEBENCH,
         published: &[(Files, 475_000.0), (FileKib, 16.0)],
-        shape: Shape::Files(Personality { files: 475_000, mean_kib: 16, threads: 64, laid_out: 80, flow: Flow::VarMail }),
+        shape: Shape::Files(VARMAIL),
+    },
+    Synth {
+        name: "f2fs-fileserver",
+        what: "Filebench fileserver on F2FS: 50 threads on files of 128 KiB, 70 % reads (synthetic)",
+        source: F2FS,
+        published: &[(Files, 225_000.0), (FileKib, 128.0), (ReadShare, 0.7)],
+        shape: Shape::Files(Personality { system: System::F2fs, reads: Some(70), ..FILESERVER }),
+    },
+    Synth {
+        name: "f2fs-videoserver",
+        what: "Filebench videoserver on F2FS: one thread writes videos of 1 GiB, 48 read, 20 % reads (synthetic)",
+        source: F2FS,
+        published: &[(Files, 25.0), (FileKib, 1_048_576.0), (ReadShare, 0.2)],
+        shape: Shape::Files(Personality {
+            system: System::F2fs,
+            files: 25,
+            mean_kib: 1 << 20,
+            threads: 49,
+            laid_out: 50,
+            reads: Some(20),
+            flow: Flow::VideoServer,
+            ..EXT4
+        }),
+    },
+    Synth {
+        name: "f2fs-varmail",
+        what: "Filebench varmail on F2FS: 16 threads on mails of 16 KiB, synced, 50 % reads (synthetic)",
+        source: F2FS,
+        published: &[(Files, 475_000.0), (FileKib, 16.0), (ReadShare, 0.5)],
+        shape: Shape::Files(Personality { system: System::F2fs, threads: 16, reads: Some(50), ..VARMAIL }),
     },
     Synth {
         name: "rocksdb-overwrite",
