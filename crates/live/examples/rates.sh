@@ -41,7 +41,7 @@ measure() { # FRONT BACKEND
     for rw in randread randwrite; do
         for depth in 1 16 64; do
             before=$(ticks)
-            load --rw=$rw --bs=4k --iodepth=$depth --runtime=3 --time_based --norandommap >said
+            load --rw=$rw --bs=4k --iodepth=$depth --runtime=2 --time_based --norandommap >said
             after=$(ticks)
             # Requests a second and bytes (KiB) of reads and writes: fields 8, 6 and 49, 47.
             awk -F';' -v front="$1" -v backend="$2" -v rw=$rw -v depth=$depth -v ticks=$((after - before)) \
