@@ -41,34 +41,34 @@ measure() { # FRONT BACKEND
     for rw in randread randwrite; do
         for depth in 1 16 64; do
             before=$(ticks)
-            load --rw=$rw --bs=4k --iodepth=$depth --runtime=3 --time_based --norandommap >said
+            load --rw=$rw --bs=4k --iodepth=$depth --runtime=2 --time_based --norandommap >said
             after=$(ticks)
             # Requests a second and bytes (KiB) of reads and writes: fields 8, 6 and 49, 47.
             awk -F';' -v front="$1" -v backend="$2" -v rw=$rw -v depth=$depth -v ticks=$((after - before)) \
-                '{ iops = $8 + $49; count = ($6 + $47) / 4; print front, backend, rw, depth, iops, ticks * 10000 / count }' said >>rates
+                'NF > 50 { iops = $8 + $49; count = ($6 + $47) / 4; print front, backend, rw, depth, iops, ticks * 10000 / count }' said >>rates
         done
     done
 }
 
-ready() { until grep -q "$1" out 2>/dev/null; do sleep 0.1; done; }
+ready() { until grep -q "$1" out 2>/dev/null; do kill -0 $server && sleep 0.1; done; }
 
 for round in $(seq "$rounds"); do
     for backend in ram nbdkit $schemes; do
         rm -f disk.ftl out *.sock
         target="--ioengine=nbd --uri=nbd+unix:///?socket=$work/nbd.sock"
         case $backend in
-        ram) "$ram" serve nbd.sock 1024 >out & ;;
+        ram) "$ram" serve "$work/nbd.sock" 1024 >out & ;;
         nbdkit) nbdkit --foreground --unix nbd.sock memory 1G >out 2>&1 & ;;
         *)
             "$ftl" create disk.ftl --device device.toml --scheme "$backend" --cache 6% >/dev/null
-            "$ftl" serve disk.ftl --listen nbd.sock >out &
+            "$ftl" serve disk.ftl --listen "$work/nbd.sock" >out &
             ;;
         esac
         server=$!
         if [ "$backend" = nbdkit ]; then sleep 1; else ready listening; fi
         measure NBD "$backend"
         kill $server
-        wait $server || true
+        wait $server 2>/dev/null || true
         [ "$backend" = nbdkit ] && continue
         rm -f disk.ftl out
         case $backend in
