@@ -54,7 +54,9 @@ fn presets_have_the_papers_numbers() {
     assert_eq!(numbers("tpftl-16g"), ((1, 64, 4096), tpftl_times, 75_367 * 64 * 4096, 16 * GIB));
     let slc_times = (130_900, 405_900, 2_000_000);
     assert_eq!(numbers("flashsim-slc"), ((1, 64, 2048), slc_times, 68_813 * 64 * 2048, 8 * GIB));
-    assert_eq!(Device::presets().len(), 6);
+    let slow = Device::named("slow-512m").unwrap();
+    assert_eq!((slow.geometry.dies(), slow.read_ns, slow.program_ns), (8, 2_000_000, 4_000_000));
+    assert_eq!(Device::presets().len(), 7);
 }
 
 #[test]
