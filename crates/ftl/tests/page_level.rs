@@ -184,3 +184,15 @@ fn an_orderly_power_off_spares_the_search() {
     assert!(cut >= blocks + 800, "after a cut every page is looked at: {cut}");
     assert!(orderly < blocks + 100, "after a checkpoint little more than a page a block: {orderly}");
 }
+
+#[test]
+fn the_ideal_map_trims_without_looking_anything_up() {
+    let (mut flash, mut device) = open::<PageMap>(&Config::new(800, 4096)).expect("room");
+    ask(&mut flash, &mut device, HostOp::Write, 0, 40);
+    let before = flash.counters.lookups;
+    for pages in [1, 8, 20] {
+        ask(&mut flash, &mut device, HostOp::Trim, 3, pages);
+    }
+    assert_eq!(flash.counters.lookups, before);
+    assert_eq!(flash.space.valid_pages(PageKind::Data), 20);
+}

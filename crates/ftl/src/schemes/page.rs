@@ -48,6 +48,9 @@ impl Mapping for WholeTable {
         parameters: &[],
     };
 
+    /// The table is at hand: no trim goes the way of a write.
+    const TRIM_BY_ENTRY: u32 = 0;
+
     fn new(table: &Table, _geometry: &Geometry, _config: &Config) -> Result<Self, ConfigError> {
         Ok(WholeTable {
             table: vec![UNMAPPED; table.exported_pages() as usize],
