@@ -1,15 +1,5 @@
-#!/bin/busybox sh
-# The first process of the virtual machine that examples/f2fs-sample.parquet was recorded of: files on F2FS, written,
-# rewritten in part with fsync, appended to, read, removed and trimmed.
-/bin/busybox --install -s /bin
-export PATH=/bin
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t devtmpfs none /dev
-for pass in 1 2 3 4; do
-    for module in /modules/*.ko; do insmod "$module" 2>/dev/null; done
-done
-trap 'poweroff -f' EXIT
+# Behind crates/cli/tests/guest/boot.sh, in the virtual machine that examples/f2fs-sample.parquet was recorded of: files on F2FS,
+# written, rewritten in part with fsync, appended to, read, removed and trimmed.
 next() { block=$(((block * 1103 + 12345 + round) % 512)); }
 head -c 2097152 /dev/urandom >/tmp/data
 mkfs.f2fs -q -f /dev/vda

@@ -21,7 +21,7 @@ use crate::page_level::{Mapping, Moved};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
 use crate::table::{entry_in, mapped, Table};
-use crate::victim::Victim;
+use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
 use std::ops::Range;
 
@@ -61,8 +61,6 @@ pub struct Collector {
     /// Where copies go.
     stream: Stream,
     cause: Cause,
-    /// Steps for each page that the host writes, so that the victim is free when what it gains is used up.
-    pace: u32,
     moves: Vec<Moved>,
     /// The next move in the same translation page, indexed like `moves`.
     next: Vec<u32>,
@@ -73,6 +71,46 @@ pub struct Collector {
     group: Vec<Moved>,
     /// Completion of the copies and mapping updates of this victim.
     done: Done,
+}
+
+impl Collects for Collector {
+    fn policy(&self) -> VictimPolicy {
+        self.policy
+    }
+
+    fn victim(&self) -> Option<&Victim> {
+        self.victim.as_ref()
+    }
+
+    /// A step copies a page, or commits the moves of a translation page.
+    fn steps(&self, victim: &Victim) -> u32 {
+        victim.valid() + victim.valid().min(self.heads.len() as u32)
+    }
+
+    fn begin(&mut self, victim: Victim) {
+        (self.stream, self.cause) = (Stream::COLLECTION, victim.cause());
+        self.victim = Some(victim);
+        self.done = Done::READY;
+        self.phase = Phase::Copying;
+    }
+
+    #[inline]
+    fn is_active(&self) -> bool {
+        self.phase != Phase::Idle
+    }
+
+    #[inline]
+    fn is_rewriting(&self) -> bool {
+        self.is_active() && self.cause == Cause::Rewrite
+    }
+
+    fn pace(&self) -> u32 {
+        match (&self.gathering, &self.victim) {
+            (Some(gathering), _) => gathering.pace,
+            (None, Some(victim)) => victim.pace(self.steps(victim)),
+            (None, None) => 1,
+        }
+    }
 }
 
 impl Collector {
@@ -87,7 +125,6 @@ impl Collector {
             plan: Vec::with_capacity(table.entries_per_page() as usize),
             stream: Stream::COLLECTION,
             cause: Cause::Collection,
-            pace: 1,
             moves: Vec::with_capacity(superblock_pages as usize),
             next: Vec::with_capacity(superblock_pages as usize),
             heads: vec![NONE; table_pages as usize],
@@ -97,27 +134,10 @@ impl Collector {
         }
     }
 
-    /// Whether a victim is being emptied.
-    #[inline]
-    pub fn is_active(&self) -> bool {
-        self.phase != Phase::Idle
-    }
-
     /// Whether pages are being gathered.
     #[inline]
     pub fn is_gathering(&self) -> bool {
         self.gathering.is_some()
-    }
-
-    /// Whether what is under way is rewritten because it has lain long.
-    #[inline]
-    pub fn is_rewriting(&self) -> bool {
-        self.is_active() && self.cause == Cause::Rewrite
-    }
-
-    /// Steps for each page the host writes.
-    pub fn pace(&self) -> u32 {
-        self.pace
     }
 
     /// The moves of the victim under way: their copies are valid, and mapped once they are committed.
@@ -125,28 +145,10 @@ impl Collector {
         &self.moves
     }
 
-    /// Chooses a victim. `false`: there is none whose collection gains a page.
-    pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        let victim = Victim::choose(flash, self.policy);
-        self.start_with(victim)
-    }
-
-    /// Starts emptying a superblock, if there is one.
-    pub(crate) fn start_with(&mut self, victim: Option<Victim>) -> bool {
-        let Some(victim) = victim else { return false };
-        let updates = victim.valid().min(self.heads.len() as u32);
-        self.pace = victim.pace(victim.valid() + updates);
-        (self.stream, self.cause) = (Stream::COLLECTION, victim.cause());
-        self.victim = Some(victim);
-        self.done = Done::READY;
-        self.phase = Phase::Copying;
-        true
-    }
-
     /// Starts bringing pages together.
     pub(crate) fn gather(&mut self, gathering: Gathering) {
         assert!(!self.is_active() && self.plan.is_empty());
-        (self.stream, self.cause, self.pace) = (gathering.stream, gathering.cause, gathering.pace);
+        (self.stream, self.cause) = (gathering.stream, gathering.cause);
         self.gathering = Some(gathering);
         self.done = Done::READY;
         self.phase = Phase::Copying;

@@ -19,7 +19,7 @@ use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::{self, Table};
-use crate::victim::Victim;
+use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, Vtpn};
 use std::ops::Range;
 
@@ -278,22 +278,20 @@ impl<M: Mapping> PageLevel<M> {
 }
 
 impl<M: Mapping> KeepsRoom for PageLevel<M> {
+    type Collector = Collector;
+
     #[inline]
     fn thresholds(&self) -> Thresholds {
         self.thresholds
     }
 
     #[inline]
-    fn is_collecting(&self) -> bool {
-        self.collector.is_active()
+    fn collector(&self) -> &Collector {
+        &self.collector
     }
 
-    fn pace(&self) -> u32 {
-        self.collector.pace()
-    }
-
-    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        self.collector.start(flash)
+    fn collector_mut(&mut self) -> &mut Collector {
+        &mut self.collector
     }
 
     fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
@@ -304,11 +302,6 @@ impl<M: Mapping> KeepsRoom for PageLevel<M> {
             }
         }
         self.collector.start_with(Victim::oldest(flash))
-    }
-
-    #[inline]
-    fn is_rewriting(&self) -> bool {
-        self.collector.is_rewriting()
     }
 
     #[inline]
@@ -334,7 +327,7 @@ impl<M: Mapping> KeepsRoom for PageLevel<M> {
                 return true;
             }
         }
-        (free <= self.thresholds.background || self.is_due()) && self.collect(flash)
+        (free <= self.thresholds.background || self.is_due()) && self.collector.start(flash)
     }
 
     /// A gathering holds the reserve up further: the collection that may have to follow finds it whole.

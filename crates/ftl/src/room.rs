@@ -3,6 +3,7 @@
 use crate::flash::Flash;
 use crate::scheme::Config;
 use crate::space::Stream;
+use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Nand};
 
 /// Free superblocks at which something has to be done.
@@ -23,23 +24,17 @@ impl Thresholds {
 
 /// An FTL that collects one superblock at a time, in steps between which the device is consistent.
 pub(crate) trait KeepsRoom {
+    /// What empties superblocks.
+    type Collector: Collects;
+
     /// When to collect.
     fn thresholds(&self) -> Thresholds;
 
-    /// Whether a collection is under way.
-    fn is_collecting(&self) -> bool;
+    /// The collector.
+    fn collector(&self) -> &Self::Collector;
 
-    /// Steps for each page that the host writes while a collection is under way.
-    fn pace(&self) -> u32;
-
-    /// Starts emptying a superblock. `false`: there is none whose collection gains a page.
-    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool;
-
-    /// Starts rewriting what has lain longest. `false`: there is nothing.
-    fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool;
-
-    /// Whether what is under way is not a collection but a rewriting.
-    fn is_rewriting(&self) -> bool;
+    /// The collector, to begin something.
+    fn collector_mut(&mut self) -> &mut Self::Collector;
 
     /// One step of the collection under way.
     fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault>;
@@ -53,9 +48,15 @@ pub(crate) trait KeepsRoom {
         false
     }
 
+    /// Starts rewriting what has lain longest. `false`: there is nothing.
+    fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let oldest = Victim::oldest(flash);
+        self.collector_mut().start_with(oldest)
+    }
+
     /// Starts what should be done beside the host's writes. `false`: nothing.
     fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        flash.free_superblocks() <= self.thresholds().background && self.collect(flash)
+        flash.free_superblocks() <= self.thresholds().background && self.collector_mut().start(flash)
     }
 
     /// Free superblocks that the collection under way needs beside the foreground threshold.
@@ -78,7 +79,7 @@ pub(crate) trait KeepsRoom {
         pages: u32,
     ) -> Result<(), Fault> {
         let enough = flash.free_superblocks() > self.thresholds().background;
-        if enough && !self.is_collecting() && !self.is_due() {
+        if enough && !self.collector().is_active() && !self.is_due() {
             return Ok(());
         }
         self.make_room_slowly(flash, writes, pages)
@@ -92,16 +93,17 @@ pub(crate) trait KeepsRoom {
         writes: Option<Stream>,
         pages: u32,
     ) -> Result<(), Fault> {
-        if writes.is_some() && (self.is_collecting() || self.start(flash)) {
+        if writes.is_some() && (self.collector().is_active() || self.start(flash)) {
             // Rewriting has a pace of its own, until room is wanted.
-            let waits = self.is_rewriting() && flash.free_superblocks() > self.thresholds().background;
-            for _ in 0..if waits { 0 } else { self.pace() * pages } {
+            let waits =
+                self.collector().is_rewriting() && flash.free_superblocks() > self.thresholds().background;
+            for _ in 0..if waits { 0 } else { self.collector().pace() * pages } {
                 self.step(flash)?;
             }
         }
         let mut collections = 0;
         while self.is_short(flash, writes) {
-            if !self.is_collecting() && !self.collect(flash) {
+            if !self.collector().is_active() && !self.collector_mut().start(flash) {
                 return Err(Fault::Medium);
             }
             collections += 1;
@@ -122,7 +124,7 @@ pub(crate) trait KeepsRoom {
 
     /// Ends the collection under way, if any.
     fn finish_collection<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
-        while self.is_collecting() {
+        while self.collector().is_active() {
             self.step(flash)?;
         }
         Ok(())
@@ -130,7 +132,7 @@ pub(crate) trait KeepsRoom {
 
     /// Uses a moment in which the host asks for nothing: a step for each parallel unit. `None`: nothing to do.
     fn use_pause<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        if !self.is_collecting() && !self.start(flash) {
+        if !self.collector().is_active() && !self.start(flash) {
             return Ok(None);
         }
         self.step_in_each_unit(flash).map(Some)
@@ -140,7 +142,7 @@ pub(crate) trait KeepsRoom {
     /// there is nothing to rewrite, or no room.
     fn rewrite_some<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         let room = flash.free_superblocks() > self.thresholds().background;
-        let busy = self.is_collecting() || self.start(flash) || room && self.start_rewriting(flash);
+        let busy = self.collector().is_active() || self.start(flash) || room && self.start_rewriting(flash);
         if !busy {
             return Ok(None);
         }

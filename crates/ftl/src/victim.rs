@@ -1,4 +1,4 @@
-//! The superblock that a collection empties.
+//! The superblock that a collection empties, and what all collectors have in common.
 
 use crate::checkpoint::Journal;
 use crate::counters::Cause;
@@ -96,5 +96,52 @@ impl Victim {
             _ => flash.counters.collections_translation += 1,
         }
         flash.erase(self.superblock, self.cause, done)
+    }
+}
+
+/// A collector: empties one superblock at a time, in steps.
+pub(crate) trait Collects {
+    /// How victims are chosen.
+    fn policy(&self) -> VictimPolicy;
+
+    /// The superblock that is being emptied.
+    fn victim(&self) -> Option<&Victim>;
+
+    /// Steps that emptying `victim` takes.
+    fn steps(&self, victim: &Victim) -> u32;
+
+    /// Begins to empty a superblock. Nothing is under way.
+    fn begin(&mut self, victim: Victim);
+
+    /// Whether anything is under way.
+    #[inline]
+    fn is_active(&self) -> bool {
+        self.victim().is_some()
+    }
+
+    /// Whether what is under way is rewritten because it has lain long, and not collected for room.
+    #[inline]
+    fn is_rewriting(&self) -> bool {
+        self.victim().is_some_and(|victim| victim.cause() == Cause::Rewrite)
+    }
+
+    /// Steps for each page that the host writes while something is under way.
+    fn pace(&self) -> u32 {
+        self.victim().map_or(1, |victim| victim.pace(self.steps(victim)))
+    }
+
+    /// Begins with the superblock that the policy chooses. `false`: there is none whose collection gains a page.
+    fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let victim = Victim::choose(flash, self.policy());
+        self.start_with(victim)
+    }
+
+    /// Begins to empty a superblock, if there is one.
+    fn start_with(&mut self, victim: Option<Victim>) -> bool {
+        let found = victim.is_some();
+        if let Some(victim) = victim {
+            self.begin(victim);
+        }
+        found
     }
 }

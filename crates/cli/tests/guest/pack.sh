@@ -1,5 +1,6 @@
 #!/bin/sh
-# Packs a small Linux system for a virtual machine: INIT (init.sh unless given), busybox, the tools of F2FS and ext4, and the modules they need.
+# Packs a small Linux system for a virtual machine: boot.sh and INIT (init.sh unless given) behind it, busybox, the tools of F2FS
+# and ext4, and the modules they need.
 # Usage: pack.sh FOLDER OUT [INIT]; FOLDER holds lib/modules as / does, or as an unpacked kernel package.
 set -e
 here=$(dirname "$0")
@@ -16,7 +17,7 @@ for tool in mkfs.f2fs fsck.f2fs mkfs.ext4 e2fsck; do
         cp "$(readlink -f "$library")" "$root$library"
     done
 done
-# What is built in, or not there in this version, is left out; init.sh tries until nothing more can be loaded.
+# What is built in, or not there in this version, is left out; boot.sh tries until nothing more can be loaded.
 for module in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk crc16 lz4_compress \
     lz4hc_compress zstd_compress crc32_generic crc32c_generic libcrc32c f2fs mbcache jbd2 ext4; do
     found=$(find "$modules" -name "$module.ko*" | head -n 1)
@@ -25,6 +26,6 @@ for module in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev vir
     *.ko.xz) xz -dc "$found" >"$root/modules/$module.ko" ;;
     esac
 done
-cp "${3:-$here/init.sh}" "$root/init"
+cat "$here/boot.sh" "${3:-$here/init.sh}" >"$root/init"
 chmod +x "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$2"

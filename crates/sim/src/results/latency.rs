@@ -41,8 +41,14 @@ impl Latency {
     /// Records one latency.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.histogram.saturating_record(ns);
-        self.sum_ns += u128::from(ns);
+        self.record_many(ns, 1);
+    }
+
+    /// Records a latency that was found so often.
+    #[inline]
+    pub fn record_many(&mut self, ns: u64, count: u64) {
+        self.histogram.saturating_record_n(ns, count);
+        self.sum_ns += u128::from(ns) * u128::from(count);
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
     }

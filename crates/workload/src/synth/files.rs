@@ -7,7 +7,7 @@
 //! (`prealloc`). Number and mean size of files and the number of threads are those of the paper that a generator names.
 //! What is ours:
 //!
-//! - The file system is one of ours: `ext4.rs` or `f2fs.rs`.
+//! - The file system is one of ours: `ext4.rs` or `f2fs/`.
 //! - There is no page cache: every read of a file reads its pages, in requests of up to 128 KiB (Linux's read-ahead); writes
 //!   go out in requests of up to 512 KiB.
 //! - Threads take turns; that a thread waits for its own requests is left to the depth at which they are replayed.

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use live::{Export, Settings, Stop};
 use serde::Deserialize;
-use sim::results::{Bin, Kind, LatencySummary, Phase};
+use sim::results::{Kind, Latency, LatencySummary, Phase};
 use sim::Experiment;
 
 /// How often somebody is asked whether a program has ended.
@@ -197,21 +197,11 @@ fn needs(program: &str, try_with: &str, package: &str) -> Result<String, String>
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Latencies in ns, each with how often it was, and their mean.
+/// Latencies in ns, each with how often it was, and their mean as the program has it.
 fn latency(counts: &BTreeMap<u64, u64>, mean_ns: f64) -> Option<LatencySummary> {
-    let bins: Vec<Bin> = counts.iter().filter(|(_, &count)| count > 0).map(|(&ns, &n)| Bin(ns, n)).collect();
-    let (min_ns, max_ns) = (bins.first()?.0, bins.last()?.0);
-    let count: u64 = bins.iter().map(|bin| bin.1).sum();
-    let squares: f64 = bins.iter().map(|bin| (bin.0 as f64 - mean_ns).powi(2) * bin.1 as f64).sum();
-    let stddev_ns = (squares / count as f64).sqrt();
-    let all = LatencySummary { count, mean_ns, stddev_ns, min_ns, max_ns, bins, ..LatencySummary::default() };
-    Some(LatencySummary {
-        p50_ns: all.quantile_ns(0.50),
-        p90_ns: all.quantile_ns(0.90),
-        p95_ns: all.quantile_ns(0.95),
-        p99_ns: all.quantile_ns(0.99),
-        p999_ns: all.quantile_ns(0.999),
-        p9999_ns: all.quantile_ns(0.9999),
-        ..all
-    })
+    let mut all = Latency::new();
+    for (&ns, &count) in counts.iter().filter(|(_, &count)| count > 0) {
+        all.record_many(ns, count);
+    }
+    Some(LatencySummary { mean_ns, ..all.summary()? })
 }

@@ -1,7 +1,7 @@
 //! The write buffer: pages that the host has written and flash does not hold yet.
 
+use crate::cmt::index::Index;
 use nand::{Done, Lpn};
-use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// A page in the buffer.
@@ -18,8 +18,7 @@ pub struct Buffered {
 /// Slots of the array's data buffer, and which LPN is in which.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// Never iterated, so its order decides nothing.
-    slot_of: FxHashMap<u32, u32>,
+    slot_of: Index,
     /// By slot.
     pages: Vec<Option<Buffered>>,
     /// Slots without a page that still needs them, in the order in which they are free, and from when on: until its
@@ -30,11 +29,9 @@ pub struct Buffer {
 impl Buffer {
     /// An empty buffer of `slots` pages.
     pub fn new(slots: u32) -> Buffer {
-        // Room for twice as many keys: removed ones are cleaned up in place then, without an allocation.
-        let slot_of = FxHashMap::with_capacity_and_hasher(4 * slots as usize, Default::default());
         let mut free = VecDeque::with_capacity(slots as usize);
         free.extend((0..slots).map(|slot| (slot, Done::READY)));
-        Buffer { slot_of, pages: vec![None; slots as usize], free }
+        Buffer { slot_of: Index::new(slots as usize), pages: vec![None; slots as usize], free }
     }
 
     /// Whether a page that is not in the buffer finds no slot.
@@ -55,7 +52,7 @@ impl Buffer {
     /// The slot of a page, if it is in the buffer.
     #[inline]
     pub fn slot(&self, lpn: Lpn) -> Option<u32> {
-        self.slot_of.get(&lpn.0).copied()
+        self.slot_of.find(lpn)
     }
 
     /// What a slot holds.
@@ -75,13 +72,16 @@ impl Buffer {
 
     /// Records what was put into a slot that was taken, or that holds an older version of the page.
     pub fn put(&mut self, slot: u32, page: Buffered) {
-        self.slot_of.insert(page.lpn.0, slot);
+        if self.pages[slot as usize].is_none() {
+            self.slot_of.insert(page.lpn, slot);
+        }
         self.pages[slot as usize] = Some(page);
     }
 
     /// Forgets a page; its slot is free from `free` on.
     pub fn remove(&mut self, lpn: Lpn, free: Done) {
-        if let Some(slot) = self.slot_of.remove(&lpn.0) {
+        if let Some(slot) = self.slot(lpn) {
+            self.slot_of.remove(lpn);
             self.pages[slot as usize] = None;
             self.free.push_back((slot, free));
         }

@@ -11,7 +11,7 @@ use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
-use crate::victim::Victim;
+use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,6 @@ pub struct Collector {
     policy: VictimPolicy,
     victim: Option<Victim>,
     phase: Phase,
-    pace: u32,
     /// The slots of the data buffer that are collection's: from `first_slot` on, `slots` of them.
     first_slot: u32,
     slots: u32,
@@ -57,6 +56,26 @@ pub struct Collector {
     done: Done,
 }
 
+impl Collects for Collector {
+    fn policy(&self) -> VictimPolicy {
+        self.policy
+    }
+
+    fn victim(&self) -> Option<&Victim> {
+        self.victim.as_ref()
+    }
+
+    /// A step reads a page, or copies those of a group.
+    fn steps(&self, victim: &Victim) -> u32 {
+        2 * victim.valid()
+    }
+
+    fn begin(&mut self, victim: Victim) {
+        self.victim = Some(victim);
+        self.done = Done::READY;
+    }
+}
+
 impl Collector {
     /// No collection under way.
     pub fn new(policy: VictimPolicy, first_slot: u32, slots: u32) -> Collector {
@@ -64,7 +83,6 @@ impl Collector {
             policy,
             victim: None,
             phase: Phase::Reading,
-            pace: 1,
             first_slot,
             slots,
             staged: Vec::with_capacity(slots as usize),
@@ -73,37 +91,6 @@ impl Collector {
             froms: Vec::with_capacity(256),
             done: Done::READY,
         }
-    }
-
-    /// Whether a victim is being emptied.
-    pub fn is_active(&self) -> bool {
-        self.victim.is_some()
-    }
-
-    /// Whether the victim is rewritten, and not collected for room.
-    pub fn is_rewriting(&self) -> bool {
-        self.victim.as_ref().is_some_and(|victim| victim.cause() == Cause::Rewrite)
-    }
-
-    /// Steps for each page that the host's stream programs.
-    pub fn pace(&self) -> u32 {
-        self.pace
-    }
-
-    /// Chooses a victim. `false`: there is none whose collection gains a page.
-    pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        let victim = Victim::choose(flash, self.policy);
-        self.start_with(victim)
-    }
-
-    /// Starts emptying a superblock, if there is one.
-    pub fn start_with(&mut self, victim: Option<Victim>) -> bool {
-        self.victim = victim;
-        let Some(victim) = &self.victim else { return false };
-        // A step reads a page, or copies those of a group.
-        self.pace = victim.pace(2 * victim.valid());
-        self.done = Done::READY;
-        true
     }
 
     /// One step of the collection under way.

@@ -12,7 +12,7 @@ use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
-use crate::victim::Victim;
+use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
 
 /// The collection under way, if any.
@@ -20,45 +20,33 @@ use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
 pub struct Collector {
     policy: VictimPolicy,
     victim: Option<Victim>,
-    pace: u32,
     done: Done,
+}
+
+impl Collects for Collector {
+    fn policy(&self) -> VictimPolicy {
+        self.policy
+    }
+
+    #[inline]
+    fn victim(&self) -> Option<&Victim> {
+        self.victim.as_ref()
+    }
+
+    fn steps(&self, victim: &Victim) -> u32 {
+        victim.valid()
+    }
+
+    fn begin(&mut self, victim: Victim) {
+        self.victim = Some(victim);
+        self.done = Done::READY;
+    }
 }
 
 impl Collector {
     /// No collection under way.
     pub fn new(policy: VictimPolicy) -> Collector {
-        Collector { policy, victim: None, pace: 1, done: Done::READY }
-    }
-
-    /// Whether a victim is being emptied.
-    #[inline]
-    pub fn is_active(&self) -> bool {
-        self.victim.is_some()
-    }
-
-    /// Whether the victim is rewritten, and not collected for room.
-    pub fn is_rewriting(&self) -> bool {
-        self.victim.as_ref().is_some_and(|victim| victim.cause() == Cause::Rewrite)
-    }
-
-    /// Steps for each page that the host writes.
-    pub fn pace(&self) -> u32 {
-        self.pace
-    }
-
-    /// Chooses a victim. `false`: there is none whose collection gains a page.
-    pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        let victim = Victim::choose(flash, self.policy);
-        self.start_with(victim)
-    }
-
-    /// Starts emptying a superblock, if there is one.
-    pub fn start_with(&mut self, victim: Option<Victim>) -> bool {
-        self.victim = victim;
-        let Some(victim) = &self.victim else { return false };
-        self.pace = victim.pace(victim.valid());
-        self.done = Done::READY;
-        true
+        Collector { policy, victim: None, done: Done::READY }
     }
 
     /// One step of the collection under way: a page copied, or the victim erased.

@@ -55,7 +55,6 @@ use crate::records::Records;
 use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
-use crate::victim::Victim;
 use collect::Collector;
 use map::{Map, Shape};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Sink, Source};
@@ -132,29 +131,20 @@ impl Lftl {
 }
 
 impl KeepsRoom for Lftl {
+    type Collector = Collector;
+
+    #[inline]
     fn thresholds(&self) -> Thresholds {
         self.thresholds
     }
 
     #[inline]
-    fn is_collecting(&self) -> bool {
-        self.collector.is_active()
+    fn collector(&self) -> &Collector {
+        &self.collector
     }
 
-    fn pace(&self) -> u32 {
-        self.collector.pace()
-    }
-
-    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        self.collector.start(flash)
-    }
-
-    fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
-        self.collector.start_with(Victim::oldest(flash))
-    }
-
-    fn is_rewriting(&self) -> bool {
-        self.collector.is_rewriting()
+    fn collector_mut(&mut self) -> &mut Collector {
+        &mut self.collector
     }
 
     fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
