@@ -13,7 +13,6 @@
 //! | a full file system loses nothing | what cannot be written stays in memory, readable; writes fail until it can |
 //! | a device error concerns one request | faults come back by page; a broken medium fails all, and loses nothing |
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,7 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ftl::{Counters, Device, Flash, HostError, HostOp, Memory, OpenError, Scheme, Seen};
 use nand::timing::{DieUse, NoClock, Queued, Timing};
-use nand::{Done, FileNand, Lpn, Medium, Mounted, Nand, WearSpread};
+use nand::{Done, FileNand, ImageFile, Lpn, Medium, Mounted, Nand, WearSpread};
 
 use crate::clock::{Clock, Latencies};
 use crate::front::Front;
@@ -171,7 +170,7 @@ struct Core<S, M: Medium> {
 }
 
 /// A live device.
-pub struct Engine<S, M: Medium = File> {
+pub struct Engine<S, M: Medium = ImageFile> {
     /// `None` once it is switched off.
     core: Mutex<Option<Core<S, M>>>,
     medium: Arc<M>,

@@ -35,8 +35,6 @@ const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 const MOST_BYTES: u32 = 1 << 20;
 /// Asynchronous requests that the kernel sends before it waits.
 const BACKGROUND: u16 = 512;
-/// Threads that take requests and give answers. One is in the FTL, the others copy bytes.
-const THREADS: usize = 4;
 /// Bytes made zero in one step.
 const ZERO_BYTES: u64 = 1 << 30;
 /// Between two tries to unmount what is in use.
@@ -110,7 +108,7 @@ pub fn mount(export: Arc<dyn Export>, name: &str, dir: &Path, stop: &Stop) -> Re
         MountOption::NoAtime,
         MountOption::NoExec,
     ];
-    config.n_threads = Some(THREADS);
+    config.n_threads = Some(threads());
     config.clone_fd = true;
     let keeper = Keeper::start(vec![export], stop)?;
     let session = match Session::new(disk, &dir, &config) {
@@ -170,6 +168,12 @@ impl Mount {
             _ => Ok(panic),
         }
     }
+}
+
+/// Threads that take requests and give answers: one is in the FTL, the others copy bytes. With more than there are
+/// processors, waking and changing them takes longer than what they do.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |processors| processors.get().clamp(2, 8))
 }
 
 /// Whether `dir` is unmounted now; if not, somebody uses it.

@@ -1,8 +1,6 @@
 //! The bytes of reads, fetched beside the FTL.
 
-use std::fs::File;
-
-use nand::{Fetch, Medium, Reader};
+use nand::{Fetch, ImageFile, Medium, Reader};
 
 use crate::engine::{IoError, Request};
 
@@ -18,7 +16,7 @@ pub(crate) enum Cell {
 
 /// The pages that the reads of a batch were sent to. They stay as they are until this is cleared or dropped.
 #[derive(Debug)]
-pub struct Reads<M: Medium = File> {
+pub struct Reads<M: Medium = ImageFile> {
     pub(crate) cells: Vec<Cell>,
     pub(crate) reader: Option<Reader<M>>,
     page_bytes: usize,

@@ -31,10 +31,11 @@ fn thread_cpu_ns() -> Option<u64> {
     text.split_whitespace().next()?.parse().ok().filter(|&ns| ns > 0)
 }
 
-/// Memory of this process that is in RAM now, bytes; `None` where `/proc` does not tell.
+/// Memory that this process has for its data, program and libraries not counted, as far as it is in RAM now, bytes; `None`
+/// where `/proc` does not tell.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let line = text.lines().find(|line| line.starts_with("RssAnon:"))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 

@@ -136,8 +136,9 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    /// `pages` DTPs of `per_page` entries, none written yet, beside a table of `table_pages` translation pages.
-    pub fn new(pages: u32, per_page: u32, table_pages: u32) -> Dynamic {
+    /// `pages` DTPs of `per_page` entries, none written yet, beside a table of `table_pages` translation pages
+    /// for `lpns` LPNs.
+    pub fn new(pages: u32, per_page: u32, table_pages: u32, lpns: usize) -> Dynamic {
         let places = pages as usize * per_page as usize;
         Dynamic {
             per_page,
@@ -145,7 +146,7 @@ impl Dynamic {
             lpns: vec![0; places],
             states: vec![0; places],
             lens: vec![0; pages as usize],
-            index: Index::new(places),
+            index: Index::new(places, lpns),
             census: Census::new(table_pages),
             next: 0,
             leaving: Vec::with_capacity(per_page as usize),

@@ -76,9 +76,6 @@ impl Entry {
 pub struct Entries {
     slots: Vec<Entry>,
     index: Index,
-    /// One bit an LPN: whether it has an entry. Most questions are about LPNs that have none; this answers them from a
-    /// small array.
-    present: Vec<u64>,
     /// Head of the chain of free slots, through `next`.
     free: u32,
 }
@@ -86,18 +83,13 @@ pub struct Entries {
 impl Entries {
     /// Room for `capacity` entries of LPNs below `lpns`, allocated now.
     pub fn new(capacity: usize, lpns: usize) -> Entries {
-        Entries {
-            slots: Vec::with_capacity(capacity),
-            index: Index::new(capacity),
-            present: vec![0; lpns.div_ceil(64)],
-            free: NONE,
-        }
+        Entries { slots: Vec::with_capacity(capacity), index: Index::new(capacity, lpns), free: NONE }
     }
 
     /// Whether an LPN has an entry.
     #[inline]
     pub fn contains(&self, lpn: Lpn) -> bool {
-        self.present[lpn.0 as usize / 64] >> (lpn.0 % 64) & 1 == 1
+        self.index.contains(lpn)
     }
 
     /// Entries present.
@@ -114,9 +106,6 @@ impl Entries {
     /// The slot of an LPN.
     #[inline]
     pub fn find(&self, lpn: Lpn) -> Option<u32> {
-        if !self.contains(lpn) {
-            return None;
-        }
         self.index.find(lpn)
     }
 
@@ -135,7 +124,6 @@ impl Entries {
     /// Adds a clean entry for an LPN that has none, in no list yet.
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, ppn: u32, done: Done) -> u32 {
-        debug_assert!(!self.contains(lpn));
         let entry = Entry { lpn, ppn, done, state: 0, links: Links::NONE };
         let slot = if self.free == NONE {
             self.slots.push(entry);
@@ -146,7 +134,6 @@ impl Entries {
             self.slots[slot as usize] = entry;
             slot
         };
-        self.present[lpn.0 as usize / 64] |= 1 << (lpn.0 % 64);
         self.index.insert(lpn, slot);
         slot
     }
@@ -156,7 +143,6 @@ impl Entries {
     pub fn remove(&mut self, slot: u32) -> Entry {
         let entry = self.slots[slot as usize];
         self.index.remove(entry.lpn);
-        self.present[entry.lpn.0 as usize / 64] &= !(1 << (entry.lpn.0 % 64));
         self.slots[slot as usize].links.next = self.free;
         self.free = slot;
         entry
@@ -208,16 +194,7 @@ impl Entries {
 
     /// The first LPN from `from` on, and below `end`, that has an entry.
     pub fn next_present(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
-        let mut lpn = from.0;
-        while lpn < end.0 {
-            let bits = self.present[lpn as usize / 64] >> (lpn % 64);
-            if bits != 0 {
-                lpn += bits.trailing_zeros();
-                return (lpn < end.0).then_some(Lpn(lpn));
-            }
-            lpn = (lpn / 64 + 1) * 64;
-        }
-        None
+        self.index.next_present(from, end)
     }
 
     /// Takes a slot out of the list that it is in.

@@ -1,7 +1,9 @@
 //! Where the entry of an LPN is: a hash table with linear probing, which keeps LPN and slot side by side.
 //!
 //! Of our own because a lookup must touch one cache line, and because the line that a later lookup needs must be
-//! nameable beforehand ([`Index::expect`]); no library table offers both.
+//! nameable beforehand ([`Index::expect`]); no library table offers both. Most questions are about LPNs that have no entry:
+//! a bit for each LPN answers them from a small array. So only what is held is searched for, a search need not end at an
+//! empty place, and an LPN that is dropped leaves one behind: nothing has to move up.
 
 use nand::Lpn;
 use prefetch_index::prefetch_index;
@@ -15,13 +17,20 @@ pub struct Index {
     places: Vec<(u32, u32)>,
     shift: u32,
     len: usize,
+    /// One bit an LPN: whether it is held.
+    present: Vec<u64>,
 }
 
 impl Index {
-    /// Room for `capacity` LPNs, at most three quarters full.
-    pub fn new(capacity: usize) -> Index {
+    /// Room for `capacity` LPNs below `lpns`, at most three quarters full.
+    pub fn new(capacity: usize, lpns: usize) -> Index {
         let places = (capacity * 4 / 3 + 1).next_power_of_two().max(8);
-        Index { places: vec![EMPTY; places], shift: 64 - places.trailing_zeros(), len: 0 }
+        Index {
+            places: vec![EMPTY; places],
+            shift: 64 - places.trailing_zeros(),
+            len: 0,
+            present: vec![0; lpns.div_ceil(64)],
+        }
     }
 
     /// LPNs held.
@@ -35,64 +44,68 @@ impl Index {
         self.len == 0
     }
 
+    /// Whether an LPN is held.
+    #[inline]
+    pub fn contains(&self, lpn: Lpn) -> bool {
+        self.present[lpn.0 as usize / 64] >> (lpn.0 % 64) & 1 == 1
+    }
+
+    /// The first LPN from `from` on, and below `end`, that is held.
+    pub fn next_present(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
+        let mut lpn = from.0;
+        while lpn < end.0 {
+            let bits = self.present[lpn as usize / 64] >> (lpn % 64);
+            if bits != 0 {
+                lpn += bits.trailing_zeros();
+                return (lpn < end.0).then_some(Lpn(lpn));
+            }
+            lpn = (lpn / 64 + 1) * 64;
+        }
+        None
+    }
+
     /// Fibonacci hashing: LPNs are dense, so their spread is all that is needed; the same on every machine.
     #[inline]
     fn home(&self, lpn: u32) -> usize {
         (u64::from(lpn).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
+    /// The first place with this number in it, from its home on. There must be one.
     #[inline]
-    fn after(&self, place: usize) -> usize {
-        (place + 1) & (self.places.len() - 1)
+    fn place(&self, home: usize, number: u32) -> usize {
+        let mut place = home;
+        while self.places[place].0 != number {
+            place = (place + 1) & (self.places.len() - 1);
+        }
+        place
     }
 
     /// The slot of an LPN.
     #[inline]
     pub fn find(&self, lpn: Lpn) -> Option<u32> {
-        let mut place = self.home(lpn.0);
-        loop {
-            match self.places[place] {
-                EMPTY => return None,
-                (found, slot) if found == lpn.0 => return Some(slot),
-                _ => place = self.after(place),
-            }
-        }
+        self.contains(lpn).then(|| self.places[self.place(self.home(lpn.0), lpn.0)].1)
     }
 
     /// Adds an LPN that is not held.
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, slot: u32) {
+        debug_assert!(!self.contains(lpn));
         self.len += 1;
         assert!(4 * self.len <= 3 * self.places.len(), "the index is full");
-        let mut place = self.home(lpn.0);
-        while self.places[place] != EMPTY {
-            place = self.after(place);
-        }
+        let place = self.place(self.home(lpn.0), EMPTY.0);
         self.places[place] = (lpn.0, slot);
+        self.present[lpn.0 as usize / 64] |= 1 << (lpn.0 % 64);
     }
 
-    /// Drops an LPN. What was displaced by it moves back, so that searches end at the first empty place.
+    /// Drops an LPN, if it is held.
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) {
-        let mut gap = self.home(lpn.0);
-        while self.places[gap].0 != lpn.0 {
-            if self.places[gap] == EMPTY {
-                return;
-            }
-            gap = self.after(gap);
+        if self.contains(lpn) {
+            self.len -= 1;
+            let place = self.place(self.home(lpn.0), lpn.0);
+            self.places[place] = EMPTY;
+            self.present[lpn.0 as usize / 64] &= !(1 << (lpn.0 % 64));
         }
-        self.len -= 1;
-        let mask = self.places.len() - 1;
-        let mut place = self.after(gap);
-        while self.places[place] != EMPTY {
-            let home = self.home(self.places[place].0);
-            if (place.wrapping_sub(home) & mask) >= (place.wrapping_sub(gap) & mask) {
-                self.places[gap] = self.places[place];
-                gap = place;
-            }
-            place = self.after(place);
-        }
-        self.places[gap] = EMPTY;
     }
 
     /// Starts bringing an LPN's place into the processor's cache.
@@ -111,7 +124,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((0u32..60, any::<bool>()), 0..500)) {
-            let mut index = Index::new(30);
+            let mut index = Index::new(30, 60);
             let mut map = BTreeMap::new();
             for (step, (lpn, add)) in (0..).zip(steps) {
                 if add && map.len() < 30 && !map.contains_key(&lpn) {

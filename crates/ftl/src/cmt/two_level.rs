@@ -342,14 +342,29 @@ impl TwoLevel {
         let word = self.heap[at];
         loop {
             let first = 4 * at + 1;
-            let children = first..(first + 4).min(self.heap.len());
-            let Some(least) = children.min_by_key(|&child| self.heap[child]) else { break };
-            if word <= self.heap[least] {
+            let (child, least) = match self.heap.get(first..) {
+                // Which one it is cannot be guessed, so that a processor had better not branch on it.
+                Some(&[a, b, c, d, ..]) => {
+                    let (left, ab) = if b < a { (1, b) } else { (0, a) };
+                    let (right, cd) = if d < c { (3, d) } else { (2, c) };
+                    if cd < ab {
+                        (right, cd)
+                    } else {
+                        (left, ab)
+                    }
+                }
+                Some(few) => match (0..).zip(few).min_by_key(|&(_, &child)| child) {
+                    Some((child, &least)) => (child, least),
+                    None => break,
+                },
+                None => break,
+            };
+            if word <= least {
                 break;
             }
-            self.heap[at] = self.heap[least];
-            self.places[vtpn_of(self.heap[at])] = at as u32;
-            at = least;
+            self.heap[at] = least;
+            self.places[vtpn_of(least)] = at as u32;
+            at = first + child;
         }
         self.heap[at] = word;
         self.places[vtpn_of(word)] = at as u32;

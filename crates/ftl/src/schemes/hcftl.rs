@@ -380,7 +380,7 @@ impl Mapping for Clusters {
             cache: SegmentedLru::new(0, 0, 0),
             evicted: Evicted::new(2 * per_page as usize),
             census: Census::new(table.pages()),
-            dynamic: Dynamic::new(pages as u32, per_page as u32, table.pages()),
+            dynamic: Dynamic::new(pages as u32, per_page as u32, table.pages(), lpns),
             load: 0,
             cluster_all,
             edits: Vec::with_capacity(in_page),

@@ -19,8 +19,8 @@ mod readers;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod view;
 
-use std::fs::File;
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
@@ -41,6 +41,7 @@ pub use image::{describe, Description, ImageError};
 pub use medium::Medium;
 pub use mount::Mounted;
 pub use readers::{Fetch, Reader};
+pub use view::ImageFile;
 
 use readers::{Readers, Rescued};
 
@@ -64,7 +65,7 @@ enum Host {
 
 /// A NAND array in an image file, under the clock `T`.
 #[derive(Debug)]
-pub struct FileNand<T: Timing, M: Medium = File> {
+pub struct FileNand<T: Timing, M: Medium = ImageFile> {
     sim: SimNand<T>,
     medium: Arc<M>,
     places: Places,
@@ -111,7 +112,7 @@ impl FileNand<NoClock> {
 impl<T: Timing> FileNand<T> {
     /// Opens an image for this process alone, and says what was found.
     pub fn open(path: &Path, timing: T) -> Result<(FileNand<T>, Description, Mounted), ImageError> {
-        let file = image::open_file(path)?;
+        let file = ImageFile::new(image::open_file(path)?);
         FileNand::on(file, path, timing)
     }
 }
@@ -283,7 +284,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             return true;
         }
         to.resize(self.page_bytes, 0);
-        let read = self.medium.read_at(to, self.places.data(ppn.0));
+        let read = self.medium.read_written(to, self.places.data(ppn.0));
         read.is_ok() && crc32fast::hash(to) == self.crcs[ppn.0 as usize]
     }
 

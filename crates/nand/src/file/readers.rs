@@ -75,12 +75,12 @@ impl<M: Medium> Reader<M> {
         let Some(first) = fetches.first() else { return Ok(()) };
         let page_bytes = to.len() / fetches.len();
         if fetches.iter().all(|fetch| self.kept(fetch).is_none()) {
-            self.medium.read_at(to, self.places.data(first.ppn.0))?;
+            self.medium.read_written(to, self.places.data(first.ppn.0))?;
         } else {
             for (fetch, page) in fetches.iter().zip(to.chunks_exact_mut(page_bytes)) {
                 match self.kept(fetch) {
                     Some(kept) => page.copy_from_slice(kept),
-                    None => self.medium.read_at(page, self.places.data(fetch.ppn.0))?,
+                    None => self.medium.read_written(page, self.places.data(fetch.ppn.0))?,
                 }
             }
         }

@@ -10,17 +10,24 @@ use crate::PageKind::{Data, Translation};
 /// An image file of this test's own, removed when the test ends.
 struct Scratch(PathBuf);
 
+/// Linux' tmpfs, where images are read in another way.
+const IN_MEMORY: &str = "/dev/shm";
+
 impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("ftl-nand-{}-{name}", std::process::id()));
+    fn new(folder: &Path, name: &str) -> Scratch {
+        let path = folder.join(format!("ftl-nand-{}-{name}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         Scratch(path)
     }
 
-    fn image(name: &str) -> Scratch {
-        let scratch = Scratch::new(name);
-        FileNand::create(&scratch.0, &description()).unwrap();
-        scratch
+    /// A new image on disk, and one in memory.
+    fn images(name: &str) -> impl Iterator<Item = Scratch> + use<'_> {
+        let folders = [std::env::temp_dir(), PathBuf::from(IN_MEMORY)];
+        folders.into_iter().filter(|folder| folder.is_dir()).map(move |folder| {
+            let scratch = Scratch::new(&folder, name);
+            FileNand::create(&scratch.0, &description()).unwrap();
+            scratch
+        })
     }
 
     fn open(&self) -> FileNand<NoClock> {
@@ -71,133 +78,140 @@ fn host_read(nand: &mut FileNand<NoClock>, ppn: u32) -> io::Result<Vec<u8>> {
 
 #[test]
 fn bytes_come_back_before_and_after_landing_and_opening() {
-    let scratch = Scratch::image("bytes");
-    let mut nand = scratch.open();
-    write(&mut nand, 0, 5, 1, 0xA5);
-    assert_eq!(host_read(&mut nand, 0).unwrap(), vec![0xA5; 4096], "staged");
-    nand.land().unwrap();
-    assert_eq!(host_read(&mut nand, 0).unwrap(), vec![0xA5; 4096], "landed");
-    // A copy, a metadata page, and a patch of it.
-    nand.read(Ppn(0), Class::CollectionRead, Sink::Controller, Done::READY).unwrap();
-    nand.program(Ppn(2), oob(Data, 5, 1), Class::CollectionProgram, Source::Page(Ppn(0)), Done::READY)
-        .unwrap();
-    let first = oob(Translation, 0, 1);
-    nand.program(Ppn(1), first, Class::HostWrite, Source::Metadata(&[1, 0, 0, 0, 2]), Done::READY).unwrap();
-    let changes = [(1, 0x0403_0201)];
-    let patch = Source::Patch(Ppn(1), &changes);
-    nand.program(Ppn(3), oob(Translation, 0, 2), Class::HostWrite, patch, Done::READY).unwrap();
-    drop(nand.close());
-    let (mut nand, description, mounted) = FileNand::open(&scratch.0, NoClock::new()).unwrap();
-    assert!(mounted.clean && mounted.pages == 4 && mounted.torn_pages == 0, "{mounted:?}");
-    assert_eq!(description.settings, "scheme = page");
-    assert_eq!(host_read(&mut nand, 2).unwrap(), vec![0xA5; 4096]);
-    nand.read(Ppn(3), Class::HostRead, Sink::Controller, Done::READY).unwrap();
-    assert_eq!(nand.buffer()[..9], [1, 0, 0, 0, 1, 2, 3, 4, 0]);
-    assert_eq!(nand.peek(Ppn(2)), Some(oob(Data, 5, 1)));
-    assert_eq!((nand.written(Pbn(0)), nand.written(Pbn(1))), (2, 2));
+    for scratch in Scratch::images("bytes") {
+        let mut nand = scratch.open();
+        write(&mut nand, 0, 5, 1, 0xA5);
+        assert_eq!(host_read(&mut nand, 0).unwrap(), vec![0xA5; 4096], "staged");
+        nand.land().unwrap();
+        assert_eq!(host_read(&mut nand, 0).unwrap(), vec![0xA5; 4096], "landed");
+        // A copy, a metadata page, and a patch of it.
+        nand.read(Ppn(0), Class::CollectionRead, Sink::Controller, Done::READY).unwrap();
+        nand.program(Ppn(2), oob(Data, 5, 1), Class::CollectionProgram, Source::Page(Ppn(0)), Done::READY)
+            .unwrap();
+        let first = oob(Translation, 0, 1);
+        nand.program(Ppn(1), first, Class::HostWrite, Source::Metadata(&[1, 0, 0, 0, 2]), Done::READY)
+            .unwrap();
+        let changes = [(1, 0x0403_0201)];
+        let patch = Source::Patch(Ppn(1), &changes);
+        nand.program(Ppn(3), oob(Translation, 0, 2), Class::HostWrite, patch, Done::READY).unwrap();
+        drop(nand.close());
+        let (mut nand, description, mounted) = FileNand::open(&scratch.0, NoClock::new()).unwrap();
+        assert!(mounted.clean && mounted.pages == 4 && mounted.torn_pages == 0, "{mounted:?}");
+        assert_eq!(description.settings, "scheme = page");
+        assert_eq!(host_read(&mut nand, 2).unwrap(), vec![0xA5; 4096]);
+        nand.read(Ppn(3), Class::HostRead, Sink::Controller, Done::READY).unwrap();
+        assert_eq!(nand.buffer()[..9], [1, 0, 0, 0, 1, 2, 3, 4, 0]);
+        assert_eq!(nand.peek(Ppn(2)), Some(oob(Data, 5, 1)));
+        assert_eq!((nand.written(Pbn(0)), nand.written(Pbn(1))), (2, 2));
+    }
 }
 
 #[test]
 fn an_erase_survives_and_its_pages_are_blank() {
-    let scratch = Scratch::image("erase");
-    let mut nand = scratch.open();
-    write(&mut nand, 0, 5, 1, 1);
-    write(&mut nand, 2, 6, 2, 2);
-    nand.erase(Pbn(0), Done::READY).unwrap();
-    nand.close().unwrap();
-    let mut nand = scratch.open();
-    assert_eq!(nand.written(Pbn(0)), 0);
-    write(&mut nand, 0, 9, 3, 3);
-    nand.land().unwrap();
-    drop(nand);
-    let mut nand = scratch.open();
-    assert_eq!((nand.written(Pbn(0)), host_read(&mut nand, 0).unwrap()), (1, vec![3; 4096]));
+    for scratch in Scratch::images("erase") {
+        let mut nand = scratch.open();
+        write(&mut nand, 0, 5, 1, 1);
+        write(&mut nand, 2, 6, 2, 2);
+        nand.erase(Pbn(0), Done::READY).unwrap();
+        nand.close().unwrap();
+        let mut nand = scratch.open();
+        assert_eq!(nand.written(Pbn(0)), 0);
+        write(&mut nand, 0, 9, 3, 3);
+        nand.land().unwrap();
+        drop(nand);
+        let mut nand = scratch.open();
+        assert_eq!((nand.written(Pbn(0)), host_read(&mut nand, 0).unwrap()), (1, vec![3; 4096]));
+    }
 }
 
 #[test]
 fn damaged_data_are_an_error_and_a_copy_does_not_heal_them() {
-    let scratch = Scratch::image("damage");
-    let mut nand = scratch.open();
-    write(&mut nand, 0, 5, 1, 7);
-    nand.land().unwrap();
-    let places = Places::new(&description().device.geometry);
-    let mut file = std::fs::OpenOptions::new().write(true).open(&scratch.0).unwrap();
-    file.seek(SeekFrom::Start(places.data(0) + 100)).unwrap();
-    file.write_all(&[8]).unwrap();
-    assert!(host_read(&mut nand, 0).is_err());
-    let read = nand.read(Ppn(0), Class::CollectionRead, Sink::Controller, Done::READY);
-    assert!(matches!(read, Err(Fault::Uncorrectable { ppn: Ppn(0), .. })));
-    nand.program(Ppn(2), oob(Data, 5, 1), Class::CollectionProgram, Source::Page(Ppn(0)), Done::READY)
-        .unwrap();
-    nand.land().unwrap();
-    assert!(host_read(&mut nand, 2).is_err());
+    for scratch in Scratch::images("damage") {
+        let mut nand = scratch.open();
+        write(&mut nand, 0, 5, 1, 7);
+        nand.land().unwrap();
+        let places = Places::new(&description().device.geometry);
+        let mut file = std::fs::OpenOptions::new().write(true).open(&scratch.0).unwrap();
+        file.seek(SeekFrom::Start(places.data(0) + 100)).unwrap();
+        file.write_all(&[8]).unwrap();
+        assert!(host_read(&mut nand, 0).is_err());
+        let read = nand.read(Ppn(0), Class::CollectionRead, Sink::Controller, Done::READY);
+        assert!(matches!(read, Err(Fault::Uncorrectable { ppn: Ppn(0), .. })));
+        nand.program(Ppn(2), oob(Data, 5, 1), Class::CollectionProgram, Source::Page(Ppn(0)), Done::READY)
+            .unwrap();
+        nand.land().unwrap();
+        assert!(host_read(&mut nand, 2).is_err());
+    }
 }
 
 #[test]
 fn a_new_image_takes_no_space_and_a_used_one_gives_back_what_is_erased() {
-    let scratch = Scratch::image("sparse");
-    let blocks = || scratch.0.metadata().unwrap().blocks() * 512;
-    let fresh = blocks();
-    assert!(fresh < 128 << 10, "{fresh} bytes");
-    let mut nand = scratch.open();
-    for page in 0..16 {
-        write(&mut nand, page, page, u64::from(page) + 1, 1);
+    for scratch in Scratch::images("sparse") {
+        let blocks = || scratch.0.metadata().unwrap().blocks() * 512;
+        let fresh = blocks();
+        assert!(fresh < 128 << 10, "{fresh} bytes");
+        let mut nand = scratch.open();
+        for page in 0..16 {
+            write(&mut nand, page, page, u64::from(page) + 1, 1);
+        }
+        nand.land().unwrap();
+        assert!(blocks() >= fresh + 16 * 4096);
+        nand.erase(Pbn(0), Done::READY).unwrap();
+        nand.erase(Pbn(1), Done::READY).unwrap();
+        nand.close().unwrap();
+        assert!(blocks() < fresh + 4 * 4096, "{} bytes", blocks());
     }
-    nand.land().unwrap();
-    assert!(blocks() >= fresh + 16 * 4096);
-    nand.erase(Pbn(0), Done::READY).unwrap();
-    nand.erase(Pbn(1), Done::READY).unwrap();
-    nand.close().unwrap();
-    assert!(blocks() < fresh + 4 * 4096, "{} bytes", blocks());
 }
 
 #[test]
 fn a_reader_keeps_an_erased_page_until_it_ends() {
-    let scratch = Scratch::image("reader");
-    let mut nand = scratch.open();
-    write(&mut nand, 0, 5, 1, 7);
-    nand.land().unwrap();
-    nand.begin_page(Lpn(5));
-    nand.read(Ppn(0), Class::HostRead, Sink::Host, Done::READY).unwrap();
-    let fetches: Vec<Fetch> = nand.fetches().collect();
-    let reader = nand.reader();
-    nand.erase(Pbn(0), Done::READY).unwrap();
-    let writer = std::thread::spawn(move || {
-        write(&mut nand, 0, 6, 2, 8);
+    for scratch in Scratch::images("reader") {
+        let mut nand = scratch.open();
+        write(&mut nand, 0, 5, 1, 7);
         nand.land().unwrap();
-        nand
-    });
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    let mut page = vec![0; 4096];
-    reader.read(&fetches, &mut page).unwrap();
-    assert!(page == [7; 4096] && !writer.is_finished());
-    drop(reader);
-    let mut nand = writer.join().unwrap();
-    assert_eq!(host_read(&mut nand, 0).unwrap(), vec![8; 4096]);
+        nand.begin_page(Lpn(5));
+        nand.read(Ppn(0), Class::HostRead, Sink::Host, Done::READY).unwrap();
+        let fetches: Vec<Fetch> = nand.fetches().collect();
+        let reader = nand.reader();
+        nand.erase(Pbn(0), Done::READY).unwrap();
+        let writer = std::thread::spawn(move || {
+            write(&mut nand, 0, 6, 2, 8);
+            nand.land().unwrap();
+            nand
+        });
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let mut page = vec![0; 4096];
+        reader.read(&fetches, &mut page).unwrap();
+        assert!(page == [7; 4096] && !writer.is_finished());
+        drop(reader);
+        let mut nand = writer.join().unwrap();
+        assert_eq!(host_read(&mut nand, 0).unwrap(), vec![8; 4096]);
+    }
 }
 
 #[test]
 fn a_page_fetched_before_its_block_is_written_again_is_kept() {
-    let scratch = Scratch::image("rescue");
-    let mut nand = scratch.open();
-    write(&mut nand, 0, 5, 1, 7);
-    nand.land().unwrap();
-    let fetch = |nand: &mut FileNand<NoClock>, lpn: u32| {
-        nand.begin_page(Lpn(lpn));
-        nand.read(Ppn(0), Class::HostRead, Sink::Host, Done::READY).unwrap();
-        nand.fetches().collect::<Vec<_>>()
-    };
-    let before = fetch(&mut nand, 5);
-    nand.erase(Pbn(0), Done::READY).unwrap();
-    write(&mut nand, 0, 6, 2, 8);
-    let after = fetch(&mut nand, 6);
-    nand.land().unwrap();
-    let reader = nand.reader();
-    let mut page = vec![0; 4096];
-    reader.read(&before, &mut page).unwrap();
-    assert!(page == [7; 4096]);
-    reader.read(&after, &mut page).unwrap();
-    assert!(page == [8; 4096]);
+    for scratch in Scratch::images("rescue") {
+        let mut nand = scratch.open();
+        write(&mut nand, 0, 5, 1, 7);
+        nand.land().unwrap();
+        let fetch = |nand: &mut FileNand<NoClock>, lpn: u32| {
+            nand.begin_page(Lpn(lpn));
+            nand.read(Ppn(0), Class::HostRead, Sink::Host, Done::READY).unwrap();
+            nand.fetches().collect::<Vec<_>>()
+        };
+        let before = fetch(&mut nand, 5);
+        nand.erase(Pbn(0), Done::READY).unwrap();
+        write(&mut nand, 0, 6, 2, 8);
+        let after = fetch(&mut nand, 6);
+        nand.land().unwrap();
+        let reader = nand.reader();
+        let mut page = vec![0; 4096];
+        reader.read(&before, &mut page).unwrap();
+        assert!(page == [7; 4096]);
+        reader.read(&after, &mut page).unwrap();
+        assert!(page == [8; 4096]);
+    }
 }
 
 #[test]
@@ -206,8 +220,8 @@ fn every_mistake_has_its_sentence() {
         Ok(_) => panic!("{} opens", scratch.0.display()),
         Err(error) => error.to_string(),
     };
-    assert!(sentence(&Scratch::new("missing")).contains("there is no such image"));
-    let image = Scratch::image("mistakes");
+    assert!(sentence(&Scratch::new(&std::env::temp_dir(), "missing")).contains("there is no such image"));
+    let image = Scratch::images("mistakes").next().unwrap();
     let again = FileNand::create(&image.0, &description()).unwrap_err();
     assert!(again.to_string().contains("already"), "{again}");
     let held = image.open();

@@ -27,11 +27,11 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// An empty buffer of `slots` pages.
-    pub fn new(slots: u32) -> Buffer {
+    /// An empty buffer of `slots` pages for LPNs below `lpns`.
+    pub fn new(slots: u32, lpns: u32) -> Buffer {
         let mut free = VecDeque::with_capacity(slots as usize);
         free.extend((0..slots).map(|slot| (slot, Done::READY)));
-        Buffer { slot_of: Index::new(slots as usize), pages: vec![None; slots as usize], free }
+        Buffer { slot_of: Index::new(slots as usize, lpns as usize), pages: vec![None; slots as usize], free }
     }
 
     /// Whether a page that is not in the buffer finds no slot.

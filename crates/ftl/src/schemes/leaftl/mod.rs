@@ -296,7 +296,7 @@ impl Scheme for Leaftl {
         flash.keep_reserve(config.foreground_superblocks);
         Ok(Leaftl {
             map,
-            buffer: Buffer::new(slots),
+            buffer: Buffer::new(slots, config.exported_pages),
             collector: Collector::new(config.victims, slots, slots),
             journal,
             period: config.number(&Self::INFO, "compaction", 0..=u64::MAX)?.max(1),
