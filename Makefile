@@ -3,7 +3,11 @@ DEMO := target/demo
 # Real programs that the tests of the live device run. A test names what is missing, and leaves that part out.
 PROGRAMS := fio libnbd-bin python3-libnbd qemu-utils e2fsprogs mount util-linux rocksdb-tools f2fs-tools fuse3
 
-.PHONY: demo test setup programs lint bench
+# What a virtual machine with F2FS needs, beside its kernel.
+MACHINE := qemu-system-x86 busybox-static cpio xz-utils f2fs-tools fio
+GUEST := target/guest
+
+.PHONY: demo test setup programs guest lint bench
 
 # A C compiler is all that is needed beside Rust (some decompressors are C). Missing, it is installed on Debian.
 setup:
@@ -19,6 +23,16 @@ programs:
 	@dpkg -s $(PROGRAMS) >/dev/null 2>&1 || { echo "== installing $(PROGRAMS)"; \
 		(apt-get update -qq && apt-get install -y -qq --no-install-recommends $(PROGRAMS)) >/dev/null \
 		|| echo "some could not be installed; the tests that need them say so"; }
+
+# A virtual machine for F2FS: programs, and Debian's kernel, unpacked and not installed. Where FTL_GUEST names it, tests and
+# `ftl paper lftl --live` use it.
+guest:
+	@dpkg -s $(MACHINE) >/dev/null 2>&1 || { echo "== installing $(MACHINE)"; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends $(MACHINE); }
+	@test -d $(GUEST)/boot || { echo "== unpacking the kernel of linux-image-amd64 into $(GUEST)"; mkdir -p $(GUEST) && cd $(GUEST) && \
+		apt-get download -qq $$(apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: //p' | head -n 1) && \
+		for package in *.deb; do dpkg-deb -x "$$package" . && rm "$$package"; done; }
+	@echo "export FTL_GUEST=$(CURDIR)/$(GUEST)"
 
 lint: setup
 	cargo fmt --all --check

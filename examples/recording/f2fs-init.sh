@@ -1,4 +1,4 @@
-# Behind crates/cli/tests/guest/boot.sh, in the virtual machine that examples/f2fs-sample.parquet was recorded of: files on F2FS,
+# Behind crates/cli/guest/boot.sh, in the virtual machine that examples/f2fs-sample.parquet was recorded of: files on F2FS,
 # written, rewritten in part with fsync, appended to, read, removed and trimmed.
 next() { block=$(((block * 1103 + 12345 + round) % 512)); }
 head -c 2097152 /dev/urandom >/tmp/data

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Records the sample traces anew, from the root of the repository, as root: examples/recording/record.sh FTL KERNEL
 # FTL is the program; KERNEL holds boot and lib/modules of a kernel with F2FS, as / does or an unpacked linux-image-amd64.
-# Needs db_bench, e2fsprogs, f2fs-tools, qemu-system-x86, busybox-static, cpio.
+# Needs db_bench, e2fsprogs, and what `make guest` installs.
 set -e
 ftl=$(readlink -f "$1")
 kernel=$2
@@ -29,14 +29,13 @@ cp rocksdb.parquet "$root/examples/rocksdb-ext4-sample.parquet"
 
 # F2FS in a virtual machine, over vhost-user-blk.
 "$ftl" create guest.ftl --device "$root/examples/small-ssd.toml" --scheme page
-sh "$root/crates/cli/tests/guest/pack.sh" "$kernel" initrd "$root/examples/recording/f2fs-init.sh"
+guest="$root/crates/cli/guest/guest.sh"
+export FTL_GUEST="$kernel"
+sh "$guest" pack packed "$root/examples/recording/f2fs-init.sh" mkfs.f2fs
 "$ftl" vhost guest.ftl guest.sock --record f2fs.parquet >said &
 server=$!
 until grep -q listening said; do sleep 0.1; done
-qemu-system-x86_64 -accel tcg -machine q35,memory-backend=memory -m 384M \
-    -object memory-backend-memfd,id=memory,size=384M,share=on -nodefaults -nographic -no-reboot -serial stdio \
-    -append "console=ttyS0 quiet panic=-1" -initrd initrd -kernel "$kernel"/boot/vmlinuz-* \
-    -chardev socket,id=disk,path=guest.sock -device vhost-user-blk-pci,chardev=disk,num-queues=2 </dev/null
+sh "$guest" start packed guest.sock </dev/null
 kill $server
 wait $server
 cp f2fs.parquet "$root/examples/f2fs-sample.parquet"

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ftl, place, scratch};
+use common::{command, ftl, place, said, scratch};
 
 const FIGURE: &str = r#"
 title = "Reads and writes of a small device"
@@ -159,6 +159,69 @@ fn a_live_figure_stands_beside_the_simulation() {
         // Never faster than the model but for the order of blocks; how much slower depends on what else runs here.
         assert!(live > 0.0 && live < 1.5 * simulated, "{scheme}: {live} of {simulated}");
     }
+}
+
+const F2FS: &str = r#"
+title = "F2FS on a live device"
+source = "no paper"
+schemes = ["lftl"]
+show = ["iops", "mean_flush_us", "hit_ratio"]
+live = true
+[options]
+device = "slow-512m"
+shrink = 4
+cache = "100KiB"
+[[case]]
+name = "F2FS"
+[case.f2fs]
+load = ["fill --size=8m --rw=write --bs=512k --end_fsync=1"]
+run = [
+    "reads --rw=randread --bs=4k --direct=1 --number_ios=100",
+    "writes --rw=randwrite --bs=4k --fsync=16 --number_ios=64 --end_fsync=1",
+]
+options = "--filename=data --size=8m"
+[[claim]]
+what = "{of}: mean flush"
+kind = "value"
+quantity = "mean_flush_us"
+of = { scheme = "lftl", phase = "writes" }
+paper = 1
+"#;
+
+#[test]
+fn f2fs_runs_on_a_live_device() {
+    let none = place("no-kernel");
+    let refused = command(&["paper", "lftl", "--live"]).env("FTL_GUEST", &none).output();
+    let refused = said(&refused.expect("ftl can be started"));
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
+    assert!(
+        refused.err.starts_with("ftl: F2FS on a live device runs in a virtual machine"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(refused.err.lines().count(), 1, "{}", refused.err);
+
+    let (file, json) = (scratch("f2fs.toml", F2FS), place("f2fs.json"));
+    let said = ftl(&["paper", &file, "--live", "--quiet", "--json", &json]);
+    if said.code == 2 && said.err.contains("virtual machine") {
+        println!("skipped: {}", said.err);
+        return;
+    }
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
+    let text = std::fs::read_to_string(&json).expect("a JSON file");
+    let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let [reads, writes] = &found["runs"][0]["phases"].as_array().expect("phases")[..] else {
+        panic!("{}", said.out)
+    };
+    assert_eq!((&reads["name"], &writes["name"]), (&"reads".into(), &"writes".into()));
+    assert_eq!(
+        (&reads["requests"]["read"]["completed"], &writes["requests"]["write"]["completed"]),
+        (&100.into(), &64.into())
+    );
+    // A read waits for flash, 2 ms; a sync for programs, 4 ms, whatever the virtual machine adds.
+    assert!(reads["latency"]["read"]["mean_ns"].as_f64().expect("a latency") > 2e6, "{reads}");
+    assert!(writes["latency"]["flush"]["mean_ns"].as_f64().expect("a latency") > 4e6, "{writes}");
+    assert!(writes["flash"]["host"]["programs"].as_u64().expect("programs") >= 64, "{writes}");
 }
 
 #[test]

@@ -34,6 +34,7 @@ Examples:
   ftl paper learnedftl --figure 14a,14b     two of them
   ftl paper learnedftl --full --report learnedftl.html
   ftl paper learnedftl --live               fio and RocksDB on live devices of each scheme
+  ftl paper lftl --live                     fio on F2FS on live devices, in a virtual machine
   ftl paper mine.toml                       a figure file of your own (docs/papers.md)
 
 A quick look has smaller devices or fewer requests, and each figure says which. Schemes that this build does not have are
@@ -159,7 +160,7 @@ fn live_run(
         plan.live[index].as_ref().ok_or_else(|| Stop::user("the figure has nothing that runs live"))?;
     let simulated = match what {
         Live::Fio(_) => sim::run(experiment, &()),
-        Live::Rocksdb(_) => sim::describe(experiment),
+        Live::Rocksdb(_) | Live::F2fs(_) => sim::describe(experiment),
     };
     sim::Progress::fraction(progress, index, 0.1);
     let Ok(mut run) = simulated else { return Ok(simulated) };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use toml::Value;
 
-use super::live::Rocksdb;
+use super::live::{Calls, Live};
 use super::quantity::Quantity;
 use super::Scale;
 
@@ -63,7 +63,8 @@ struct CaseSection {
     #[serde(default)]
     options: BTreeMap<String, Value>,
     jobs: Option<String>,
-    rocksdb: Option<Rocksdb>,
+    rocksdb: Option<Calls>,
+    f2fs: Option<Calls>,
     #[serde(default)]
     sweep: BTreeMap<String, Vec<Value>>,
     stand_in: Option<String>,
@@ -164,7 +165,8 @@ pub(crate) struct Case {
     /// Words for the command line.
     pub(crate) words: Vec<String>,
     pub(crate) jobs: Option<String>,
-    pub(crate) rocksdb: Option<Rocksdb>,
+    /// What runs on a live device, if the figure is a live one.
+    pub(crate) live: Option<Live>,
     pub(crate) stand_in: Option<String>,
     /// Whether it is one of a sweep.
     pub(crate) swept: bool,
@@ -391,14 +393,26 @@ impl Reader<'_> {
             }
         }
         let jobs = section.jobs.as_ref().map(|text| self.fill(&format!("{key}, jobs"), text, variables));
+        let jobs = jobs.transpose()?;
         let replays = options.contains_key("synth") || options.contains_key("trace");
-        let rocksdb =
-            section.rocksdb.as_ref().map(|calls| self.rocksdb(key, calls, variables)).transpose()?;
-        if read.live && (replays || jobs.is_some() == rocksdb.is_some()) {
-            return Err(self.wrong(key, "a live case is either jobs or rocksdb; give one of them"));
+        let mut live = Vec::new();
+        for (name, calls, program) in [
+            ("rocksdb", &section.rocksdb, Live::Rocksdb as fn(Calls) -> Live),
+            ("f2fs", &section.f2fs, Live::F2fs),
+        ] {
+            let Some(calls) = calls else { continue };
+            if !read.live {
+                let what = format!("{name} runs on live devices; write live = true at the top");
+                return Err(self.wrong(key, what));
+            }
+            live.push(program(self.calls(key, name, calls, variables)?));
         }
-        if !read.live && rocksdb.is_some() {
-            return Err(self.wrong(key, "rocksdb runs on live devices; write live = true at the top"));
+        if read.live {
+            live.extend(jobs.clone().map(Live::Fio));
+            if replays || live.len() != 1 {
+                let what = "a live case is either jobs, or rocksdb, or f2fs; give one of them";
+                return Err(self.wrong(key, what));
+            }
         }
         if !read.live && jobs.is_some() == replays {
             return Err(self.wrong(key, "give either jobs, or options.synth, or options.trace"));
@@ -417,20 +431,20 @@ impl Reader<'_> {
             name: self.fill(key, &section.name, variables)?,
             rows: names.iter().map(row).collect::<Result<_, String>>()?,
             words,
-            jobs: jobs.transpose()?,
-            rocksdb,
+            jobs,
+            live: live.pop(),
             stand_in: section.stand_in.clone(),
             swept,
         })
     }
 
-    fn rocksdb(&self, key: &str, calls: &Rocksdb, variables: &Variables) -> Result<Rocksdb, String> {
+    fn calls(&self, key: &str, name: &str, calls: &Calls, variables: &Variables) -> Result<Calls, String> {
         if calls.run.is_empty() {
-            return Err(self.wrong(key, "rocksdb.run is empty; name a benchmark of db_bench"));
+            return Err(self.wrong(key, format!("{name}.run is empty; name what is to be measured")));
         }
-        let fill = |text: &String| self.fill(&format!("{key}, rocksdb"), text, variables);
+        let fill = |text: &String| self.fill(&format!("{key}, {name}"), text, variables);
         let all = |texts: &[String]| texts.iter().map(fill).collect::<Result<Vec<_>, _>>();
-        Ok(Rocksdb { load: all(&calls.load)?, run: all(&calls.run)?, options: fill(&calls.options)? })
+        Ok(Calls { load: all(&calls.load)?, run: all(&calls.run)?, options: fill(&calls.options)? })
     }
 
     fn claim(&self, read: ClaimSection, figure: &Figure) -> Result<Claim, String> {

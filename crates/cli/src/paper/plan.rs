@@ -106,12 +106,8 @@ impl Plan {
         let mut words = case.words.clone();
         words.extend(["--seed".to_owned(), seed.to_string()]);
         let call = Call::try_parse_from(&words).map_err(|error| Stop::of_clap(&error, &[]))?;
-        let text =
-            if case.rocksdb.is_some() { NOTHING_RUN } else { case.jobs.as_deref().unwrap_or_default() };
-        let live = match &case.rocksdb {
-            Some(calls) => Some(Live::Rocksdb(calls.clone())),
-            None => figure.live.then(|| Live::Fio(text.to_owned())),
-        };
+        let live = &case.live;
+        let text = case.jobs.as_deref().unwrap_or(if live.is_some() { NOTHING_RUN } else { "" });
         let setup = Setup::with_jobs(&call.options, JobText { name: &format!("{}.fio", figure.id), text })?;
         for note in &setup.notes {
             if !self.notes[index].contains(note) {

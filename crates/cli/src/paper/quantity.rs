@@ -172,6 +172,7 @@ quantities![
     "mean_write_us", "mean write", Micros, |_, p| mean(p, Kind::Write);
     "p99_write_us", "P99 write", Micros, |_, p| quantile(p, Kind::Write, 0.99);
     "p999_write_us", "P99.9 write", Micros, |_, p| quantile(p, Kind::Write, 0.999);
+    "mean_flush_us", "mean flush", Micros, |_, p| mean(p, Kind::Flush);
     "hit_ratio", "mapping hits", Share, |_, p| p.mapping.hit_ratio();
     "cmt_hit_ratio", "CMT hits", Share, |_, p| level(p, "cmt");
     "model_hit_ratio", "model hits", Share, |_, p| level(p, "model");

@@ -64,7 +64,9 @@ fn has_phase(plan: &Plan, at: usize, phase: &str) -> bool {
     match &plan.live[at] {
         None => simulated(phase),
         Some(Live::Fio(_)) => simulated(phase.trim_end_matches(" live")),
-        Some(Live::Rocksdb(calls)) => calls.run.iter().any(|call| call.starts_with(phase)),
+        Some(Live::Rocksdb(calls) | Live::F2fs(calls)) => {
+            calls.run.iter().any(|call| call.starts_with(phase))
+        }
     }
 }
 
@@ -133,6 +135,8 @@ fn mistakes_get_file_key_and_what_would_be_right() {
             "x.toml: case `more`: options.json is the caller's to choose; leave it out"),
         ("[[case]]\nname = \"more\"\nrocksdb = { load = [], run = [\"readseq\"], options = \"\" }\n",
             "x.toml: case `more`: rocksdb runs on live devices; write live = true at the top"),
+        ("[[case]]\nname = \"more\"\nf2fs = { load = [], run = [], options = \"\" }\n",
+            "x.toml: case `more`: f2fs runs on live devices; write live = true at the top"),
         ("[case]\n", "x.toml, line 21"),
         ("[host]\noverhead_us = -1\ncpus = 2\nwhy = \"\"\n", "x.toml: host: overhead_us must be"),
         ("weight = 3\n", "x.toml, line 21: unknown field `weight`"),

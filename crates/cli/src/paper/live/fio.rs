@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use sim::results::{Kind, Phase, Requests};
 use sim::{Experiment, Load, PhaseSpec};
 
-use super::{latency, needs, Bench};
+use super::{beside, latency, needs, Bench};
 
 /// Behind the name of a phase that fio measured.
 const LIVE: &str = " live";
@@ -35,14 +35,14 @@ pub(super) fn measure(bench: &Bench, experiment: &Experiment, jobs: &str) -> Res
     let file = bench.folder.join("jobs.fio");
     let uri = format!("nbd+unix:///disk?socket={}", socket.display());
     std::fs::write(&file, over_nbd(jobs, &uri)).map_err(|error| format!("{}: {error}", file.display()))?;
-    std::thread::scope(|scope| {
-        let server = scope.spawn(|| serve(&listeners, served, &stop));
-        let phases = experiment.phases.iter().map(|spec| phase(bench, spec, &file.display().to_string()));
-        let phases = phases.collect();
-        stop.ask();
-        let ended = server.join().map_err(|_| "the server panicked")?.map_err(|error| error.to_string())?;
-        ended.panic.map_or(phases, |panic| Err(format!("the server panicked: {panic}")))
-    })
+    beside(
+        &stop,
+        || Ok(serve(&listeners, served, &stop)?.panic),
+        || {
+            let file = file.display().to_string();
+            experiment.phases.iter().map(|spec| phase(bench, spec, &file)).collect()
+        },
+    )
 }
 
 /// The job file for fio: with its requests sent over NBD, and latency measured from submission.
@@ -64,16 +64,16 @@ fn phase(bench: &Bench, spec: &PhaseSpec, file: &str) -> Result<Phase, String> {
 }
 
 /// Takes in what fio said in its form `json+`.
-fn of_fio(said: &str, mut phase: Phase) -> Result<Phase, String> {
+pub(super) fn of_fio(said: &str, mut phase: Phase) -> Result<Phase, String> {
     // Warnings may come first.
     let json = said.find('{').map_or(said, |begin| &said[begin..]);
     let found: Json =
         serde_json::from_str(json).map_err(|error| format!("fio's JSON is not understood ({error})"))?;
     let jobs = found["jobs"].as_array().map_or(&[][..], Vec::as_slice);
-    for kind in [Kind::Read, Kind::Write, Kind::Trim] {
+    for kind in Kind::ALL {
         let (mut counts, mut sum_ns, mut requests) = (BTreeMap::new(), 0.0, Requests::default());
         for job in jobs {
-            let part = &job[kind.name()];
+            let part = &job[if kind == Kind::Flush { "sync" } else { kind.name() }];
             let of = |key: &str| part[key].as_u64().unwrap_or(0);
             requests.issued += of("total_ios");
             requests.bytes += of("io_bytes");

@@ -5,21 +5,23 @@
 //! | --- | --- |
 //! | `fio.rs` | a case's job file, by fio over NBD |
 //! | `rocksdb.rs` | RocksDB's db_bench, on ext4 on a loop device |
+//! | `f2fs.rs` | fio on F2FS, in a virtual machine |
 //!
 //! Before, the device gets the same warm-up as in a simulation, as fast as it takes it. What the programs say of
 //! throughput and latency, and what the FTL counted meanwhile, are phases of the same record as a simulation's.
 
+mod f2fs;
 mod fio;
 mod rocksdb;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use live::{Export, Settings, Stop};
+use live::{Export, LiveError, Settings, Stop};
 use serde::Deserialize;
 use sim::results::{Kind, Latency, LatencySummary, Phase};
 use sim::Experiment;
@@ -33,16 +35,19 @@ pub(crate) enum Live {
     /// The measured sections of a fio job file: its text.
     Fio(String),
     /// db_bench.
-    Rocksdb(Rocksdb),
+    Rocksdb(Calls),
+    /// fio on F2FS.
+    F2fs(Calls),
 }
 
-/// Calls of db_bench.
+/// Calls of db_bench, or of fio on F2FS.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Rocksdb {
-    /// What makes the database, not paced and not measured: each a value of `--benchmarks`, and options of its own.
+pub(crate) struct Calls {
+    /// What makes the database or the files, not paced and not measured: each a value of `--benchmarks`, or the name of
+    /// a job, and options of its own.
     pub(crate) load: Vec<String>,
-    /// What is measured, each a phase that has the benchmark's name.
+    /// What is measured, each a phase that has the name of its benchmark or job.
     pub(crate) run: Vec<String>,
     /// Options of all of them.
     pub(crate) options: String,
@@ -53,8 +58,11 @@ pub(crate) fn possible<'a>(mut wanted: impl Iterator<Item = &'a Live> + Clone) -
     if wanted.clone().any(|live| matches!(live, Live::Fio(_))) {
         fio::possible()?;
     }
-    if wanted.any(|live| matches!(live, Live::Rocksdb(_))) {
+    if wanted.clone().any(|live| matches!(live, Live::Rocksdb(_))) {
         rocksdb::possible()?;
+    }
+    if wanted.any(|live| matches!(live, Live::F2fs(_))) {
+        f2fs::possible()?;
     }
     Ok(())
 }
@@ -65,6 +73,7 @@ pub(crate) fn measure(experiment: &Experiment, what: &Live, stop: &Stop) -> Resu
     let phases = match what {
         Live::Fio(jobs) => fio::measure(&bench, experiment, jobs),
         Live::Rocksdb(calls) => rocksdb::measure(&bench, calls),
+        Live::F2fs(calls) => f2fs::measure(&bench, calls),
     }?;
     bench.export.power_off()?;
     Ok(phases)
@@ -150,17 +159,7 @@ impl Bench {
             .stderr(File::create(&errors).map_err(failed)?)
             .spawn()
             .map_err(failed)?;
-        let status = loop {
-            if let Some(status) = child.try_wait().map_err(failed)? {
-                break status;
-            }
-            if self.stop.wait(Some(PATIENCE)) {
-                // It may have ended meanwhile.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err("stopped".to_owned());
-            }
-        };
+        let status = ended(&mut child, &self.stop)?.map_err(failed)?;
         let read = |path: &Path| std::fs::read_to_string(path).map_err(failed);
         if !status.success() {
             let errors = read(&errors)?;
@@ -184,6 +183,37 @@ fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String
     live::create(image, device, &settings).map_err(|error| error.to_string())?;
     let (export, _) = live::open(image, true).map_err(|error| error.to_string())?;
     Ok(export)
+}
+
+/// Runs `body` while `serve` serves the device, which it does until `stop` is asked for; it gives the words of a panic.
+fn beside<T>(
+    stop: &Stop,
+    serve: impl FnOnce() -> Result<Option<String>, LiveError> + Send,
+    body: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    std::thread::scope(|scope| {
+        let server = scope.spawn(serve);
+        let found = body();
+        stop.ask();
+        let panic = server.join().map_err(|_| "the server panicked")?.map_err(|error| error.to_string())?;
+        panic.map_or(found, |panic| Err(format!("the server panicked: {panic}")))
+    })
+}
+
+/// How a program ended; `Err` when somebody asked to stop before.
+fn ended(child: &mut Child, stop: &Stop) -> Result<std::io::Result<ExitStatus>, String> {
+    loop {
+        match child.try_wait() {
+            Ok(None) => {}
+            Ok(Some(status)) => return Ok(Ok(status)),
+            Err(error) => return Ok(Err(error)),
+        }
+        if stop.wait(Some(PATIENCE)) {
+            // It may have ended meanwhile.
+            let _ = (child.kill(), child.wait());
+            return Err("stopped".to_owned());
+        }
+    }
 }
 
 /// Whether a program is there; else one sentence.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use live::{fuse, Loop, Stop};
 use sim::results::{Kind, Phase, Requests};
 
-use super::{latency, needs, Bench, Rocksdb};
+use super::{beside, latency, needs, Bench, Calls};
 
 pub(super) fn possible() -> Result<(), String> {
     needs("db_bench", "--version", "rocksdb-tools")?;
@@ -16,7 +16,7 @@ pub(super) fn possible() -> Result<(), String> {
         .map_err(|_| "RocksDB on a live device needs root and loop devices (/dev/loop-control)".to_owned())
 }
 
-pub(super) fn measure(bench: &Bench, calls: &Rocksdb) -> Result<Vec<Phase>, String> {
+pub(super) fn measure(bench: &Bench, calls: &Calls) -> Result<Vec<Phase>, String> {
     let (dir, ext4) = (bench.folder.join("dir"), bench.folder.join("ext4"));
     for folder in [&dir, &ext4] {
         std::fs::create_dir_all(folder)
@@ -27,28 +27,23 @@ pub(super) fn measure(bench: &Bench, calls: &Rocksdb) -> Result<Vec<Phase>, Stri
     let mounted = fuse::mount(bench.export.clone(), "disk", &dir, &stop).map_err(text)?;
     let attached = Loop::attach(mounted.file()).map(Arc::new);
     let served = attached.as_ref().ok().cloned();
-    std::thread::scope(|scope| {
-        let server = scope.spawn(|| mounted.run(&stop, served.as_deref(), &mut || {}));
-        let phases = attached.map_err(text).and_then(|attached| {
-            let device = attached.device().display().to_string();
-            // Without discard: the file system lies on a device that has been written over, as after the warm-up.
-            let quick = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
-            bench.run("mkfs.ext4", &["-q", "-E", quick, &device])?;
-            bench.run("mount", &["-t", "ext4", "-o", "nodiscard", &device, &ext4.display().to_string()])?;
-            let phases = on(bench, calls, &ext4.display().to_string());
-            // Also after a failure, and when somebody has asked to stop.
-            let unmounted = std::process::Command::new("umount").arg(&ext4).output();
-            unmounted.map_err(|error| format!("umount cannot be run ({error})"))?;
-            phases
-        });
-        stop.ask();
-        let ended = server.join().map_err(|_| "the server panicked")?.map_err(text)?;
-        ended.map_or(phases, |panic| Err(format!("the server panicked: {panic}")))
-    })
+    let body = || {
+        let device = attached.map_err(text)?.device().display().to_string();
+        // Without discard: the file system lies on a device that has been written over, as after the warm-up.
+        let quick = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+        bench.run("mkfs.ext4", &["-q", "-E", quick, &device])?;
+        bench.run("mount", &["-t", "ext4", "-o", "nodiscard", &device, &ext4.display().to_string()])?;
+        let phases = on(bench, calls, &ext4.display().to_string());
+        // Also after a failure, and when somebody has asked to stop.
+        let unmounted = std::process::Command::new("umount").arg(&ext4).output();
+        unmounted.map_err(|error| format!("umount cannot be run ({error})"))?;
+        phases
+    };
+    beside(&stop, || mounted.run(&stop, served.as_deref(), &mut || {}), body)
 }
 
 /// Makes the database in `folder` and measures.
-fn on(bench: &Bench, calls: &Rocksdb, folder: &str) -> Result<Vec<Phase>, String> {
+fn on(bench: &Bench, calls: &Calls, folder: &str) -> Result<Vec<Phase>, String> {
     let place = format!("--db={folder}/rocksdb");
     let run = |call: &str, existing: bool| {
         let (benchmarks, own) = call.split_once(' ').unwrap_or((call, ""));
