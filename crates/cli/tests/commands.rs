@@ -36,6 +36,16 @@ fn compare_runs_jobs_and_shows_a_table() {
 }
 
 #[test]
+fn a_shortened_device_has_the_same_dies_and_blocks() {
+    let short = ["--device", DEVICE, "--shorten", "2", "--warm-up", "swept", "--schemes", "tpftl"];
+    let runs = findings(&[&["compare", JOBS, "--json", "-"][..], &short[..]].concat());
+    let device = &runs[0]["device"];
+    assert_eq!(device["name"], "small-ssd (1/2 of the pages of a block)");
+    assert_eq!((&device["blocks_per_plane"], &device["pages_per_block"]), (&64.into(), &32.into()));
+    assert_eq!(device["exported_bytes"], 52 << 20);
+}
+
+#[test]
 fn variants_of_a_scheme_are_rows_of_their_own() {
     let schemes = "tpftl,tpftl:techniques=rs,tpftl:techniques=-";
     let out = good(&["compare", JOBS, "--device", DEVICE, "--schemes", schemes]);

@@ -56,6 +56,16 @@ fn a_paper_or_a_figure_that_is_not_there() {
 }
 
 #[test]
+fn a_part_of_a_device_that_does_not_come_out_even() {
+    for (option, parts) in [("--shrink", "blocks of a plane"), ("--shorten", "pages of a block")] {
+        refused(
+            &["compare", "--device", DEVICE, option, "7"],
+            &format!("{option} 7 does not divide the 64 {parts} of small-ssd; give a divisor of 64, and leave at least two of them"),
+        );
+    }
+}
+
+#[test]
 fn a_malformed_job_file() {
     let jobs = scratch("wrong.fio", "[reader]\nrw=backwards\n");
     refused(

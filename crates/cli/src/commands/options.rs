@@ -45,8 +45,9 @@ pub(crate) struct InputOptions {
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) requests: Option<u64>,
     /// Run first, with the clock off: steady (learnedftl, then random reads until no mapping entry in the cache is dirty
-    /// from it), learnedftl (six volumes of 512 KiB writes, random then sequential), fill (the device once), none, a fio
-    /// job file, or a trace [default: the job file's warmup sections, else steady]
+    /// from it), swept (learnedftl, then the device read once in sequence), learnedftl (six volumes of 512 KiB writes,
+    /// random then sequential), fill (the device once), none, a fio job file, or a trace [default: the job file's warmup
+    /// sections, else steady]
     #[arg(long, value_name = "WHAT")]
     pub(crate) warm_up: Option<WarmUp>,
     /// Requests of --trace or --synth that run before the measured ones, after --warm-up and with the clock off, too
@@ -109,6 +110,10 @@ pub(crate) struct DeviceOptions {
     /// same share of spare flash
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) shrink: Option<u32>,
+    /// A device with blocks of an N-th of the pages, and an N-th of the exported capacity: the same dies and blocks, the same
+    /// share of spare flash, for a quick look at a device that is nearly full
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) shorten: Option<u32>,
     /// Memory for mapping, the same for every scheme: a share of the full table (8 bytes a page) such as 3%, or a size
     /// such as 2MiB [default: the device's SRAM if it names one, else 3%]
     #[arg(long, value_name = "SHARE|SIZE")]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ftl::VictimPolicy;
-use nand::Device;
+use nand::{Device, Geometry};
 use sim::{CacheSize, Experiment, Load, PhaseSpec, Source, Synthetic, TimingModel, TraceFile, Verify};
 use workload::fio::{self, Amount, BlockSize, JobFile, JobSpec, Pattern};
 use workload::trace::{AddressMap, Ratio, TraceOptions};
@@ -126,24 +126,33 @@ fn device(options: &Options, input: &Input) -> Result<(Device, bool), Stop> {
         Some(bytes) => device.with_exported_bytes(bytes)?,
         None => device,
     };
-    Ok((asked.shrink.map_or(Ok(device.clone()), |factor| shrunk(device, factor))?, chosen))
+    let device = smaller(device, asked.shrink, "--shrink", "blocks of a plane", |g| &mut g.blocks_per_plane)?;
+    let device = smaller(device, asked.shorten, "--shorten", "pages of a block", |g| &mut g.pages_per_block)?;
+    Ok((device, chosen))
 }
 
-/// A device with a `factor`-th of the blocks and of the exported capacity.
-fn shrunk(mut device: Device, factor: u32) -> Result<Device, Stop> {
-    let blocks = device.geometry.blocks_per_plane;
-    if blocks % factor != 0 || blocks == factor {
+/// A device with a `factor`-th of the `parts` that `count` names, and of the exported capacity.
+fn smaller(
+    mut device: Device,
+    factor: Option<u32>,
+    option: &str,
+    parts: &str,
+    count: fn(&mut Geometry) -> &mut u32,
+) -> Result<Device, Stop> {
+    let factor = factor.unwrap_or(1);
+    let number = *count(&mut device.geometry);
+    if number % factor != 0 || number == factor {
         return Err(Stop::user(format!(
-            "--shrink {factor} does not divide the {blocks} blocks of a plane of {}; give a divisor of {blocks}, and leave \
-             at least two blocks",
+            "{option} {factor} does not divide the {number} {parts} of {}; give a divisor of {number}, and leave at least two \
+             of them",
             device.name
         )));
     }
     if factor > 1 {
-        device.geometry.blocks_per_plane /= factor;
+        *count(&mut device.geometry) /= factor;
         device.exported_pages /= factor;
         device.sram_bytes = device.sram_bytes.map(|bytes| bytes / u64::from(factor));
-        device.name = format!("{} (1/{factor} of its blocks)", device.name);
+        device.name = format!("{} (1/{factor} of the {parts})", device.name);
     }
     device.check()?;
     Ok(device)
@@ -370,6 +379,7 @@ fn warm_up(
         (None | Some(WarmUp::Steady), _) => {
             vec![PhaseSpec::new(LEARNEDFTL, Load::LearnedFtl), settling(cache(options, device), device)?]
         }
+        (Some(WarmUp::Swept), _) => vec![PhaseSpec::new(LEARNEDFTL, Load::LearnedFtl), sweep(device)],
         (Some(WarmUp::LearnedFtl), _) => vec![PhaseSpec::new(LEARNEDFTL, Load::LearnedFtl)],
         (Some(WarmUp::None), _) => Vec::new(),
         (Some(WarmUp::Fill), _) => vec![PhaseSpec { name: FILL.to_owned(), ..PhaseSpec::fill() }],
@@ -391,13 +401,24 @@ fn warm_up(
 fn settling(cache: CacheSize, device: &Device) -> Result<PhaseSpec, Stop> {
     let entries = cache.bytes(device.exported_pages).map_err(Stop::User)? / SMALLEST_ENTRY_BYTES;
     let reads = (SETTLING_READS * entries).min(2 * u64::from(device.exported_pages)).max(1);
-    let mut job = JobSpec::new("reads");
-    (job.rw, job.norandommap, job.number_ios) = (Pattern::RandRead, true, Some(reads));
-    job.io_size = Some(Amount::Bytes(u64::MAX));
-    let page = u64::from(device.geometry.page_bytes);
-    job.bs = [BlockSize::Fixed(page), BlockSize::Fixed(page), BlockSize::Fixed(page)];
     let name = format!("then {} random reads, which clean the mapping cache", whole(reads));
-    Ok(PhaseSpec::new(name, Load::Jobs(fio::Phase { jobs: vec![job], warm_up: true })))
+    Ok(all_reads(name, Pattern::RandRead, u64::from(device.geometry.page_bytes), reads))
+}
+
+/// One sequential read of the device, which does the same and leaves what sequential requests leave.
+fn sweep(device: &Device) -> PhaseSpec {
+    let bytes = workload::warm_up::REQUEST_BYTES;
+    let name = "then one sequential read in 512 KiB, which cleans the mapping cache".to_owned();
+    all_reads(name, Pattern::Read, bytes, device.exported_bytes().div_ceil(bytes))
+}
+
+/// Reads of `bytes` each over the whole device, with the clock off.
+fn all_reads(name: String, rw: Pattern, bytes: u64, reads: u64) -> PhaseSpec {
+    let mut job = JobSpec::new("reads");
+    (job.rw, job.norandommap, job.number_ios) = (rw, true, Some(reads));
+    job.io_size = Some(Amount::Bytes(u64::MAX));
+    job.bs = [BlockSize::Fixed(bytes), BlockSize::Fixed(bytes), BlockSize::Fixed(bytes)];
+    PhaseSpec::new(name, Load::Jobs(fio::Phase { jobs: vec![job], warm_up: true }))
 }
 
 /// The mapping cache as asked for, else the device's memory, else a share.

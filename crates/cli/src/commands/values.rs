@@ -73,6 +73,8 @@ pub(crate) enum WarmUp {
     LearnedFtl,
     /// Those, then reads until the mapping cache holds no entry that they left dirty.
     Steady,
+    /// Those, then one sequential read of the device.
+    Swept,
     /// A job file or a trace.
     File(PathBuf),
 }
@@ -86,10 +88,11 @@ impl FromStr for WarmUp {
             "fill" => WarmUp::Fill,
             "learnedftl" => WarmUp::LearnedFtl,
             "steady" => WarmUp::Steady,
+            "swept" => WarmUp::Swept,
             file if file.contains(['.', '/']) => WarmUp::File(PathBuf::from(file)),
             _ => {
                 return Err(format!(
-                    "`{text}` is no warm-up; write steady, learnedftl, fill, none, or the name of a fio job file or a trace"
+                    "`{text}` is no warm-up; write steady, swept, learnedftl, fill, none, or the name of a fio job file or a trace"
                 ))
             }
         })

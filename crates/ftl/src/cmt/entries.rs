@@ -181,15 +181,20 @@ impl Entries {
         list.push_front(&mut self.slots, slot);
     }
 
-    /// Puts a slot where it belongs in a list ordered by last use.
-    pub fn insert_by_use(&mut self, list: &mut List, slot: u32) {
-        let used = self.slots[slot as usize].used();
-        let mut older = list.head();
-        while older != NONE && self.slots[older as usize].used() > used {
+    /// Puts a slot where it belongs in a list ordered by last use. The search begins at `near`, which is in the list, or at the
+    /// head for [`NONE`].
+    pub fn insert_by_use(&mut self, list: &mut List, slot: u32, near: u32) {
+        let used = |slot: u32| self.slots[slot as usize].used();
+        let mut older = if near == NONE { list.head() } else { near };
+        while older != NONE && used(older) > used(slot) {
             older = self.slots[older as usize].links.next;
         }
-        let prev = if older == NONE { list.tail() } else { self.slots[older as usize].links.prev };
-        list.insert(&mut self.slots, slot, Links { prev, next: older });
+        let before = |older: u32| if older == NONE { list.tail() } else { self.newer(older) };
+        while before(older) != NONE && used(before(older)) < used(slot) {
+            older = before(older);
+        }
+        let between = Links { prev: before(older), next: older };
+        list.insert(&mut self.slots, slot, between);
     }
 
     /// The first LPN from `from` on, and below `end`, that has an entry.

@@ -45,6 +45,8 @@ pub struct TwoLevel {
     entries_shift: u32,
     budget_bytes: u64,
     clock: u64,
+    /// The node and the slot that became dirty by relocation last, while it is dirty: the next one mostly belongs beside it.
+    relocated: Option<(usize, u32)>,
 }
 
 /// Bits of a heap word that hold the VTPN: enough for 32-bit LPNs and pages of 4 KiB.
@@ -69,6 +71,7 @@ impl TwoLevel {
             entries_shift: entries_per_page.trailing_zeros(),
             budget_bytes,
             clock: 0,
+            relocated: None,
         }
     }
 
@@ -189,11 +192,22 @@ impl TwoLevel {
         (entry.ppn, entry.done) = (ppn, done);
         if !entry.set_dirty(true) {
             entry.set_list(DIRTY);
-            let node = &mut self.nodes[vtpn];
-            self.entries.unlink(&mut node.lists[CLEAN], slot);
-            self.entries.insert_by_use(&mut node.lists[DIRTY], slot);
+            let [clean, dirty] = &mut self.nodes[vtpn].lists;
+            self.entries.unlink(clean, slot);
+            let near = self.relocated.filter(|&(of, _)| of == vtpn);
+            self.entries.insert_by_use(dirty, slot, near.map_or(NONE, |(_, near)| near));
+            self.relocated = Some((vtpn, slot));
         }
         true
+    }
+
+    /// As [`TwoLevel::relocate`] for an entry whose translation page is written next with what changed: a clean entry stays
+    /// clean, and keeps its place. Whether there is a dirty one.
+    pub fn correct(&mut self, lpn: Lpn, ppn: u32, done: Done) -> bool {
+        let Some(slot) = self.entries.find(lpn) else { return false };
+        let entry = self.entries.get_mut(slot);
+        (entry.ppn, entry.done) = (ppn, done);
+        entry.is_dirty()
     }
 
     /// Drops the entry of an LPN. Returns it and whether its node went with it.
@@ -206,6 +220,7 @@ impl TwoLevel {
         let vtpn = self.vtpn(self.entries.get(slot).lpn);
         let list = self.entries.get(slot).list();
         self.entries.unlink(&mut self.nodes[vtpn].lists[list], slot);
+        self.relocated = self.relocated.filter(|&(_, near)| near != slot);
         let entry = self.entries.remove(slot);
         let node = &mut self.nodes[vtpn];
         node.hotness -= entry.used();
@@ -286,18 +301,17 @@ impl TwoLevel {
 
     /// Marks every entry of a node clean: they were written back.
     pub fn cleaned(&mut self, vtpn: Vtpn) {
-        let node = &mut self.nodes[vtpn.0 as usize];
-        // Oldest first: dirty entries are mostly newer than clean ones, so each finds its place near the head.
-        loop {
-            let slot = node.lists[DIRTY].tail();
-            if slot == NONE {
-                break;
-            }
-            self.entries.unlink(&mut node.lists[DIRTY], slot);
+        self.relocated = None;
+        let [clean, dirty] = &mut self.nodes[vtpn.0 as usize].lists;
+        let mut newer = NONE;
+        while !dirty.is_empty() {
+            let slot = dirty.head();
+            self.entries.unlink(dirty, slot);
             let entry = self.entries.get_mut(slot);
             entry.set_dirty(false);
             entry.set_list(CLEAN);
-            self.entries.insert_by_use(&mut node.lists[CLEAN], slot);
+            self.entries.insert_by_use(clean, slot, newer);
+            newer = slot;
         }
     }
 

@@ -415,19 +415,31 @@ impl Mapping for ClusteredTable {
         self.clean_below = 0;
         self.edits.clear();
         let mut copied = Done::READY;
+        let absent = moves.iter().filter(|moved| !self.cache.contains(moved.lpn)).count();
+        flash.counters.gc_hits += (moves.len() - absent) as u64;
+        flash.counters.gc_misses += absent as u64;
+        let all_are_written = self.techniques.batch_update && absent > 0;
         for moved in moves {
-            if self.cache.relocate(moved.lpn, moved.to.0, moved.done) {
-                flash.counters.gc_hits += 1;
+            let is_behind = if all_are_written {
+                self.cache.correct(moved.lpn, moved.to.0, moved.done)
             } else {
+                self.cache.relocate(moved.lpn, moved.to.0, moved.done)
+            };
+            if !is_behind {
                 self.edits.push((moved.slot, moved.to.0));
-                flash.counters.gc_misses += 1;
                 copied = flash.join(copied, moved.done);
             }
         }
         if self.edits.is_empty() {
             Ok(Done::READY)
-        } else if self.techniques.batch_update {
-            self.write_back(flash, table, vtpn, Cause::Collection, copied)
+        } else if all_are_written {
+            let written = self.write_back(flash, table, vtpn, Cause::Collection, copied);
+            if written.is_err() {
+                for moved in moves {
+                    self.cache.relocate(moved.lpn, moved.to.0, moved.done);
+                }
+            }
+            written
         } else {
             table.store(flash, vtpn, &self.edits, Cause::Collection, copied)
         }

@@ -594,7 +594,8 @@ impl Cache {
             if stays {
                 self.points.get_mut(slot).set_dirty(false);
                 self.points.get_mut(slot).set_list(0);
-                self.points.insert_by_use(&mut self.nodes[chunk as usize].clean, slot);
+                let list = &mut self.nodes[chunk as usize].clean;
+                self.points.insert_by_use(list, slot, NONE);
             } else {
                 self.points.remove(slot);
             }
