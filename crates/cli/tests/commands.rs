@@ -46,6 +46,17 @@ fn a_shortened_device_has_the_same_dies_and_blocks() {
 }
 
 #[test]
+fn a_device_of_which_nothing_can_be_left_out_runs_as_it_is() {
+    let text = std::fs::read_to_string(root().join(DEVICE)).expect("the example");
+    let one = text.replace("pages_per_block = 64", "pages_per_block = 1");
+    let one = one.replace("exported = \"104MiB\"", "exported = \"1MiB\"");
+    assert_ne!(text, one);
+    let device = scratch("one-page.toml", &one);
+    let jobs = scratch("one-page.fio", "[reads]\nrw=randread\nbs=4k\nnumber_ios=100\n");
+    good(&["compare", &jobs, "--device", &device, "--cache", "64KiB", "--schemes", "page"]);
+}
+
+#[test]
 fn variants_of_a_scheme_are_rows_of_their_own() {
     let schemes = "tpftl,tpftl:techniques=rs,tpftl:techniques=-";
     let out = good(&["compare", JOBS, "--device", DEVICE, "--schemes", schemes]);

@@ -131,7 +131,7 @@ fn device(options: &Options, input: &Input) -> Result<(Device, bool), Stop> {
     Ok((device, chosen))
 }
 
-/// A device with a `factor`-th of the `parts` that `count` names, and of the exported capacity.
+/// A device with a `factor`-th of the `parts` that `count` names, and of the exported capacity; as it is without a factor.
 fn smaller(
     mut device: Device,
     factor: Option<u32>,
@@ -139,7 +139,7 @@ fn smaller(
     parts: &str,
     count: fn(&mut Geometry) -> &mut u32,
 ) -> Result<Device, Stop> {
-    let factor = factor.unwrap_or(1);
+    let Some(factor) = factor else { return Ok(device) };
     let number = *count(&mut device.geometry);
     if number % factor != 0 || number == factor {
         return Err(Stop::user(format!(

@@ -12,7 +12,7 @@ use live::{vhost, Stop};
 use sim::results::Phase;
 
 use super::fio::of_fio;
-use super::{beside, ended, Bench, Calls, PATIENCE};
+use super::{beside, ended, last_lines, Bench, Calls, PATIENCE};
 
 /// `guest/guest.sh`, and what it packs.
 const GUEST: &str = include_str!("../../../guest/guest.sh");
@@ -143,10 +143,14 @@ impl Guest {
         }
     }
 
+    fn tell(&mut self, line: &str) -> Result<(), String> {
+        writeln!(self.keys, "{line}")
+            .map_err(|error| format!("the virtual machine does not listen ({error})"))
+    }
+
     /// Has a line carried out, and gives what it said.
     fn run(&mut self, line: &str) -> Result<String, String> {
-        let gone = |error: std::io::Error| format!("the virtual machine does not listen ({error})");
-        writeln!(self.keys, "{line}").map_err(gone)?;
+        self.tell(line)?;
         let (said, code) = self.until("ended")?;
         match code.as_str() {
             "0" => Ok(said),
@@ -162,13 +166,8 @@ impl Guest {
     }
 
     fn power_off(mut self) -> Result<(), String> {
-        let gone = |error: std::io::Error| format!("the virtual machine does not listen ({error})");
-        writeln!(self.keys, "poweroff -f").map_err(gone)?;
-        ended(&mut self.machine, &self.stop)?.map(drop).map_err(gone)
+        self.tell("poweroff -f")?;
+        let lost = |error| format!("how the virtual machine ended cannot be told ({error})");
+        ended(&mut self.machine, &self.stop)?.map(drop).map_err(lost)
     }
-}
-
-fn last_lines(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join("; ")
 }

@@ -162,9 +162,7 @@ impl Bench {
         let status = ended(&mut child, &self.stop)?.map_err(failed)?;
         let read = |path: &Path| std::fs::read_to_string(path).map_err(failed);
         if !status.success() {
-            let errors = read(&errors)?;
-            let last: Vec<&str> = errors.lines().rev().take(3).collect();
-            return Err(format!("`{}` failed: {}", call(), last.join("; ")));
+            return Err(format!("`{}` failed: {}", call(), last_lines(&read(&errors)?)));
         }
         read(&said)
     }
@@ -214,6 +212,12 @@ fn ended(child: &mut Child, stop: &Stop) -> Result<std::io::Result<ExitStatus>, 
             return Err("stopped".to_owned());
         }
     }
+}
+
+/// The end of what a program said, for a sentence.
+fn last_lines(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join("; ")
 }
 
 /// Whether a program is there; else one sentence.
