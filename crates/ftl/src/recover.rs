@@ -17,8 +17,8 @@
 
 use crate::checkpoint::{self, Journal, Page, Trim};
 use crate::counters::Cause;
+use crate::engine::Mapping;
 use crate::flash::Flash;
-use crate::page_level::Mapping;
 use crate::space::{Found, Stream};
 use crate::table::{self, Table, UNMAPPED};
 use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn, Vtpn};

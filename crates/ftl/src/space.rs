@@ -137,7 +137,7 @@ impl Space {
         self.free.len() as u32 + self.pooled
     }
 
-    /// Leaves superblocks to a pool of blocks ([`crate::pool::Pool`]), which has so many free now. Valid pages are still
+    /// Leaves superblocks to a pool of blocks ([`crate::log_block::pool::Pool`]), which has so many free now. Valid pages are still
     /// recorded here.
     pub(crate) fn lent(&mut self, free_blocks: u32) {
         self.free.clear();

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use ftl::model::{Format, Models, Point, ENTRY_LPNS};
+use ftl::schemes::learnedftl::models::{Format, Models, Point, ENTRY_LPNS};
 use nand::Lpn;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

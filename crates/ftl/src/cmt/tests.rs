@@ -1,6 +1,5 @@
 use super::census::{CachedPage, Census};
 use super::pages::Pages;
-use super::pinned::PinnedLru;
 use super::segmented::SegmentedLru;
 use super::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
@@ -193,63 +192,6 @@ fn predecessors_stop_at_a_gap_and_at_the_page() {
     assert_eq!(cache.predecessors(Lpn(19)), 3, "16, 17, 18; 15 belongs to another translation page");
     assert_eq!(cache.predecessors(Lpn(21)), 1);
     assert_eq!(cache.predecessors(Lpn(16)), 0);
-}
-
-/// The pinning cache, the slow way: time of last use, dirtiness and pin by LPN.
-#[derive(Default)]
-struct SlowPins {
-    entries: BTreeMap<u32, (u64, bool, bool)>,
-    clock: u64,
-}
-
-impl SlowPins {
-    fn oldest(&self, pinned: bool) -> Option<u32> {
-        let of_side = self.entries.iter().filter(|(_, e)| e.2 == pinned);
-        of_side.min_by_key(|(_, e)| e.0).map(|(&lpn, _)| lpn)
-    }
-}
-
-proptest! {
-    #[test]
-    fn pinned_lru_lets_the_oldest_free_entry_go(steps in prop::collection::vec((0u32..40, 0u32..5), 1..400)) {
-        let mut cache = PinnedLru::new(12, 40);
-        let mut slow = SlowPins::default();
-        for (lpn, what) in steps {
-            slow.clock += u64::from(what < 2);
-            match what {
-                0 => {
-                    let hit = cache.touch(Lpn(lpn)).is_some();
-                    prop_assert_eq!(hit, slow.entries.contains_key(&lpn));
-                    slow.clock -= u64::from(!hit);
-                    slow.entries.entry(lpn).and_modify(|e| e.0 = slow.clock);
-                }
-                1 if !cache.is_full() && cache.peek(Lpn(lpn)).is_none() => {
-                    cache.insert(Lpn(lpn), 3 * lpn, Done::READY);
-                    slow.entries.insert(lpn, (slow.clock, false, false));
-                }
-                1 => slow.clock -= 1,
-                2 | 3 => {
-                    if let Some(entry) = cache.peek_mut(Lpn(lpn)) {
-                        entry.set_dirty(true);
-                    }
-                    cache.pin(Lpn(lpn), what == 2);
-                    slow.entries.entry(lpn).and_modify(|e| (e.1, e.2) = (true, what == 2));
-                }
-                _ => {
-                    prop_assert_eq!(cache.remove(Lpn(lpn)).is_some(), slow.entries.remove(&lpn).is_some());
-                }
-            }
-            prop_assert_eq!(cache.victim().map(|e| e.lpn.0), slow.oldest(false));
-            prop_assert_eq!(cache.oldest_pinned().map(|e| e.lpn.0), slow.oldest(true));
-            prop_assert_eq!(cache.len(), slow.entries.len());
-            let present: Vec<u32> =
-                std::iter::successors(cache.next_present(Lpn(0), Lpn(40)), |l| cache.next_present(Lpn(l.0 + 1), Lpn(40)))
-                    .map(|lpn| lpn.0)
-                    .collect();
-            prop_assert_eq!(present, slow.entries.keys().copied().collect::<Vec<_>>());
-            prop_assert_eq!(cache.check(), Ok(()));
-        }
-    }
 }
 
 /// An array of small pages, and a table of `pages` translation pages of 128 entries, where LPN l maps to PPN 10,000 + l.

@@ -8,7 +8,7 @@ use super::{Core, Layout, Role};
 use crate::checkpoint::{self, crc32, get32, get64, header, put32, put64, Trim, FORMAT, HEADER, RECORD};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
-use crate::pool::NONE;
+use crate::log_block::pool::NONE;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
 
 const MAGIC_CHECKPOINT: u32 = 0x4254_4346; // "FCTB"

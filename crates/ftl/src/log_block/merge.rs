@@ -3,7 +3,7 @@
 use super::{Core, Merge, Role};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
-use crate::pool::NONE;
+use crate::log_block::pool::NONE;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
 
 /// What a page holds that only keeps the order: no LPN, no content.

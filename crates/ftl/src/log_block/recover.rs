@@ -21,7 +21,7 @@ use super::{Core, Role};
 use crate::checkpoint::Trim;
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::pool::NONE;
+use crate::log_block::pool::NONE;
 use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! | term | here | where |
 //! | --- | --- | --- |
-//! | block map | `Core::data_block` | `log_block.rs` |
+//! | block map | `Core::data_block` | `log_block` |
 //! | rewriting a block | [`Block::write`]: a fresh block takes the pages in front, the request, and the rest | |
 //!
 //! The floor that everything else is measured from. Pages that one request overwrites in one block share a rewrite: the

@@ -6,7 +6,7 @@
 //! | cached mapping table (CMT), segmented LRU | [`CachedTable::cache`] | `cmt::segmented` |
 //! | global translation directory (GTD), translation pages | [`Table`] | `table` |
 //! | lazy copying | [`Mapping::update`]: only the entry is changed | here |
-//! | batch update in collection | [`Mapping::moved`] | here, grouped in `gc` |
+//! | batch update in collection | [`Mapping::moved`] | here, grouped by `engine::collector` |
 //!
 //! Choices where only facts on the paper are at hand, or it is silent:
 //! - An entry is charged 8 bytes (LPN, PPN), as in the papers that compare with DFTL; the directory comes out of the same
@@ -21,8 +21,8 @@
 use crate::cmt::census::{CachedPage, Census};
 use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
+use crate::engine::{Mapping, Moved, PageLevel};
 use crate::flash::Flash;
-use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};

@@ -8,8 +8,8 @@
 //! as theirs. Translation pages are written at checkpoints alone (power-off, full trim journal).
 
 use crate::counters::Cause;
+use crate::engine::{Mapping, Moved, PageLevel};
 use crate::flash::Flash;
-use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory};
 use crate::table::{entry, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Geometry, Hint, Lpn, Nand, Ppn, Vtpn};

@@ -24,8 +24,8 @@
 use crate::cmt::census::CachedPage;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
+use crate::engine::{Mapping, Moved, PageLevel};
 use crate::flash::Flash;
-use crate::page_level::{Mapping, Moved, PageLevel};
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};

@@ -6,7 +6,7 @@
 //! | paper's term | here | where |
 //! | --- | --- | --- |
 //! | buffer zone, page-mapped | [`Waftl::zone`] | `log_block/random.rs` |
-//! | block-level mapping blocks, BMB | data blocks | `log_block.rs` |
+//! | block-level mapping blocks, BMB | data blocks | `log_block` |
 //! | page-level mapping blocks, PMB | [`Waftl::pages`] | `log_block/random.rs` |
 //! | access count of a logical block, threshold | [`Waftl::accesses`] | |
 //! | data migration | [`Waftl::migrate`]: all of the zone at once | |

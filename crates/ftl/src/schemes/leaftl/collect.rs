@@ -1,6 +1,6 @@
 //! Collection of LeaFTL: pages move sorted by LPN, and are learned anew.
 //!
-//! One victim at a time, in steps, as in [`crate::gc`]; but pages have to be read before they can be sorted. So as many as
+//! One victim at a time, in steps, as in [`crate::engine::collector`]; but pages have to be read before they can be sorted. So as many as
 //! the second half of the data buffer takes are read; then, group by group, those that are still valid are programmed
 //! next to each other and learned. A group's pages are copied and mapped in one step, so nothing has to be committed
 //! later. Sorting reaches as far as the buffer: a victim of several buffers is sorted piece by piece.
@@ -8,10 +8,10 @@
 use super::map::{Map, Page};
 use crate::checkpoint::Journal;
 use crate::counters::Cause;
+use crate::engine::victim::{Collects, Victim};
 use crate::flash::{Content, Flash};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
-use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,13 +43,13 @@ pub mod map;
 mod recover;
 pub mod segment;
 
-use crate::audit::Audit;
 use crate::checkpoint::{self, Journal};
 use crate::counters::Cause;
+use crate::engine::audit::Audit;
+use crate::engine::check_room;
+use crate::engine::room::{KeepsRoom, Thresholds};
 use crate::flash::{Content, Flash, Guessed};
-use crate::page_level::check_room;
 use crate::records::Records;
-use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
 use buffer::{Buffer, Buffered};

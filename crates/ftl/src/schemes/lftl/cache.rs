@@ -12,9 +12,9 @@
 //! mapping and 8 bytes a model, as the paper has them, and 2 more a model for the last LPA that it covers, which the record
 //! needs not say; the identifier as it is on flash. And [`Cache::slack`].
 
+use super::linear::LinearModel;
 use super::record::{bit, identifier_bytes, Bits, Covering, Parts};
 use crate::cmt::entries::{Entries, Entry};
-use crate::linear::LinearModel;
 use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Lpn};
 

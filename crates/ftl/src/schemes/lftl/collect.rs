@@ -9,10 +9,10 @@ use super::map::Map;
 use super::writer::Writer;
 use crate::checkpoint::Journal;
 use crate::counters::Cause;
+use crate::engine::victim::{Collects, Victim};
 use crate::flash::{Content, Flash};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
-use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
 
 /// The collection under way, if any.

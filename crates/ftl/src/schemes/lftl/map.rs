@@ -1,11 +1,11 @@
 //! The mapping: TP nodes in memory and chunks on flash; lookups, training, write-back, trims.
 
 use super::cache::{Answer, Cache, PutOut, MODEL_BYTES, NODE_BYTES, POINT_BYTES};
+use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
 use super::open::Open;
 use super::record::{Chunk, Covering, Packer, Parts};
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
 use crate::records::{record_in, Records};
 use crate::table::{entry, mapped, UNMAPPED};
 use nand::{Done, Fault, Lpn, Nand, Ppn};

@@ -5,8 +5,8 @@
 //! | paper's term | here | where |
 //! | --- | --- | --- |
 //! | space partition, subspace, open linear group (IV-A) | [`open::Open`] | [`open`] |
-//! | linear group, local and global PPA (equation 1) | [`crate::linear::BlockLists`] | `linear::groups` |
-//! | RANSAC, early termination, refinement, segmentation (IV-B) | [`crate::linear::Trainer`] | `linear` |
+//! | linear group, local and global PPA (equation 1) | [`linear::BlockLists`] | `linear::groups` |
+//! | RANSAC, early termination, refinement, segmentation (IV-B) | [`linear::Trainer`] | `linear` |
 //! | linear model, outlier identifier, point mapping (IV-C) | [`record`] | flash |
 //! | chunk; GTD entries that share a translation page, split and merged | [`crate::records`] | flash |
 //! | TP node with three lists, eviction order | [`cache::Cache`] | memory |
@@ -14,7 +14,7 @@
 //! | log mappings, training when a group is closed | [`map::Map::put`], [`map::Map::close`] | memory |
 //!
 //! **Choices**, where the paper is silent or something had to differ:
-//! - A linear group is a superblock, a block of each parallel unit, without bad ones ([`crate::linear::BlockLists`]). How many are
+//! - A linear group is a superblock, a block of each parallel unit, without bad ones ([`linear::BlockLists`]). How many are
 //!   open, and what is done when there are too few to spare: [`open`].
 //! - **When models are made.** When a superblock is full; and earlier, of what there is so far, when log mappings take
 //!   more than the share `log` of the budget (one superblock of them would take 256 KiB), or have to be written back. A model
@@ -39,23 +39,24 @@
 
 pub mod cache;
 mod collect;
+pub mod linear;
 pub mod map;
 pub mod open;
 pub mod record;
 mod recover;
 mod writer;
 
-use crate::audit::Audit;
 use crate::checkpoint::{self, Journal};
 use crate::counters::Cause;
+use crate::engine::audit::Audit;
+use crate::engine::check_room;
+use crate::engine::room::{KeepsRoom, Thresholds};
 use crate::flash::{Content, Flash};
-use crate::linear::{BlockLists, Settings};
-use crate::page_level::check_room;
 use crate::records::Records;
-use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
 use collect::Collector;
+use linear::{BlockLists, Settings};
 use map::{Map, Shape};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Sink, Source};
 use open::Open;

@@ -14,8 +14,8 @@
 //! - everything else shares one group. What is trained together is always of one subspace, so sharing makes models shorter, as
 //!   long as the requests that interleave, but no less exact.
 
+use super::linear::Point;
 use super::record::MOST_LPAS;
-use crate::linear::Point;
 use crate::list::NONE;
 use crate::space::Stream;
 use nand::Lpn;

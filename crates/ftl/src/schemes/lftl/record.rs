@@ -11,7 +11,7 @@
 //! LPAs before the first model, and those of a model of group [`LinearModel::NOWHERE`], are mapped nowhere. Every other
 //! LPA is predicted exactly by the model that covers it, or is an outlier. A chunk in which nothing is mapped has no bytes.
 
-use crate::linear::{BlockLists, LinearModel};
+use super::linear::{BlockLists, LinearModel};
 use crate::table::{mapped, UNMAPPED};
 use nand::Ppn;
 
@@ -345,7 +345,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::linear::Half;
+    use crate::schemes::lftl::linear::Half;
     use nand::Geometry;
     use proptest::prelude::*;
 

@@ -323,7 +323,7 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Programs one page of a block that the caller manages itself ([`crate::pool::Pool`]): no stream, no second attempt.
+    /// Programs one page of a block that the caller manages itself ([`crate::log_block::pool::Pool`]): no stream, no second attempt.
     pub(crate) fn program_page(
         &mut self,
         ppn: Ppn,

@@ -1,11 +1,9 @@
 //! Cached mapping tables: entries in memory, found by LPN, in lists that say which one leaves next.
 
 pub mod census;
-pub mod dynamic;
 pub mod entries;
 pub mod index;
 pub mod pages;
-pub mod pinned;
 pub mod segmented;
 pub mod two_level;
 

@@ -4,8 +4,8 @@
 //! A dynamic translation page (DTP) holds pairs of LPN and PPN, 8 bytes, ascending by LPN. What is charged for the index
 //! is what a firmware would hold: the LPNs in Elias-Fano code and two bits each.
 
-use super::census::Census;
-use super::index::Index;
+use crate::cmt::census::Census;
+use crate::cmt::index::Index;
 use crate::table::Table;
 use nand::{Done, Lpn, Vtpn};
 use std::ops::Range;

@@ -4,7 +4,7 @@
 //! Entries stand in two heaps by that, least recently used first. Heaps, because entries change sides in any order: in a
 //! list each would have to look for its place.
 
-use super::entries::{Entries, Entry};
+use crate::cmt::entries::{Entries, Entry};
 use nand::{Done, Lpn};
 
 const FREE: usize = 0;
@@ -90,11 +90,6 @@ impl PinnedLru {
     /// Entries present.
     pub fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// Whether an insertion needs a removal first.
@@ -208,5 +203,69 @@ impl PinnedLru {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// The pinning cache, the slow way: time of last use, dirtiness and pin by LPN.
+    #[derive(Default)]
+    struct SlowPins {
+        entries: BTreeMap<u32, (u64, bool, bool)>,
+        clock: u64,
+    }
+
+    impl SlowPins {
+        fn oldest(&self, pinned: bool) -> Option<u32> {
+            let of_side = self.entries.iter().filter(|(_, e)| e.2 == pinned);
+            of_side.min_by_key(|(_, e)| e.0).map(|(&lpn, _)| lpn)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pinned_lru_lets_the_oldest_free_entry_go(steps in prop::collection::vec((0u32..40, 0u32..5), 1..400)) {
+            let mut cache = PinnedLru::new(12, 40);
+            let mut slow = SlowPins::default();
+            for (lpn, what) in steps {
+                slow.clock += u64::from(what < 2);
+                match what {
+                    0 => {
+                        let hit = cache.touch(Lpn(lpn)).is_some();
+                        prop_assert_eq!(hit, slow.entries.contains_key(&lpn));
+                        slow.clock -= u64::from(!hit);
+                        slow.entries.entry(lpn).and_modify(|e| e.0 = slow.clock);
+                    }
+                    1 if !cache.is_full() && cache.peek(Lpn(lpn)).is_none() => {
+                        cache.insert(Lpn(lpn), 3 * lpn, Done::READY);
+                        slow.entries.insert(lpn, (slow.clock, false, false));
+                    }
+                    1 => slow.clock -= 1,
+                    2 | 3 => {
+                        if let Some(entry) = cache.peek_mut(Lpn(lpn)) {
+                            entry.set_dirty(true);
+                        }
+                        cache.pin(Lpn(lpn), what == 2);
+                        slow.entries.entry(lpn).and_modify(|e| (e.1, e.2) = (true, what == 2));
+                    }
+                    _ => {
+                        prop_assert_eq!(cache.remove(Lpn(lpn)).is_some(), slow.entries.remove(&lpn).is_some());
+                    }
+                }
+                prop_assert_eq!(cache.victim().map(|e| e.lpn.0), slow.oldest(false));
+                prop_assert_eq!(cache.oldest_pinned().map(|e| e.lpn.0), slow.oldest(true));
+                prop_assert_eq!(cache.len(), slow.entries.len());
+                let present: Vec<u32> =
+                    std::iter::successors(cache.next_present(Lpn(0), Lpn(40)), |l| cache.next_present(Lpn(l.0 + 1), Lpn(40)))
+                        .map(|lpn| lpn.0)
+                        .collect();
+                prop_assert_eq!(present, slow.entries.keys().copied().collect::<Vec<_>>());
+                prop_assert_eq!(cache.check(), Ok(()));
+            }
+        }
     }
 }

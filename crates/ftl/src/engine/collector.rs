@@ -13,15 +13,15 @@
 //! The list of moves (12 bytes a valid page of one victim) is working memory of the controller, the same for every
 //! scheme, and not part of the mapping budget.
 
+use super::victim::{Collects, Victim};
+use super::{Mapping, Moved};
 use crate::checkpoint::Journal;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::list::NONE;
-use crate::page_level::{Mapping, Moved};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
 use crate::table::{entry_in, mapped, Table};
-use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
 use std::ops::Range;
 

@@ -8,20 +8,25 @@
 //! **Room.** Before each page operation there are at least `foreground_superblocks` free, which is enough for all that
 //! one operation and one collection can write.
 
-use crate::audit::Audit;
+pub(crate) mod audit;
+pub mod collector;
+pub(crate) mod room;
+pub(crate) mod victim;
+
 use crate::checkpoint::{self, Journal};
 use crate::cmt::census::CachedPage;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash, Guessed};
-use crate::gc::{Collector, Gathering};
 use crate::recover;
-use crate::room::{KeepsRoom, Thresholds};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::{self, Table};
-use crate::victim::{Collects, Victim};
+use audit::Audit;
+use collector::{Collector, Gathering};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, Vtpn};
+use room::{KeepsRoom, Thresholds};
 use std::ops::Range;
+use victim::{Collects, Victim};
 
 /// A page that collection has copied.
 #[derive(Clone, Copy, Debug)]

@@ -24,6 +24,7 @@
 
 mod journal;
 mod merge;
+pub mod pool;
 pub(crate) mod random;
 mod recover;
 pub(crate) mod sequential;
@@ -32,7 +33,7 @@ mod tests;
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
-use crate::pool::{Pool, NONE};
+use crate::log_block::pool::{Pool, NONE};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use journal::Journal;
 use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source};

@@ -1,9 +1,9 @@
 //! Room: collection in steps beside the host's requests, so that every page operation finds free superblocks.
 
+use super::victim::{Collects, Victim};
 use crate::flash::Flash;
 use crate::scheme::Config;
 use crate::space::Stream;
-use crate::victim::{Collects, Victim};
 use nand::{Done, Fault, Nand};
 
 /// Free superblocks at which something has to be done.
