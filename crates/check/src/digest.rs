@@ -7,7 +7,10 @@ use crate::shape::Shape;
 use crate::world::World;
 use ftl::schemes::{self, Visitor};
 use ftl::{Config, Scheme};
-use nand::{Class, Done, Fault, Geometry, Lpn, Nand, Oob, OpCounts, Pbn, Ppn, Sink, Source};
+use nand::{
+    Class, DataBuffer, Done, Fault, Geometry, Lpn, Nand, Oob, OpCounts, Pbn, Ppn, Sink, Source, SpareBytes,
+    SpareRefused,
+};
 
 /// An array that keeps a digest (FNV-1a, 64 bit) of the commands given to it.
 #[derive(Clone, Debug)]
@@ -116,19 +119,27 @@ impl<N: Nand> Nand for Recorder<N> {
     fn superseded(&mut self, ppn: Ppn) {
         self.nand.superseded(ppn);
     }
+}
 
-    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
-        self.nand.reserve(slots, spare)
+impl<N: Nand> DataBuffer for Recorder<N> {
+    fn reserve_slots(&mut self, slots: u32) {
+        self.nand.reserve_slots(slots);
     }
 
-    fn hold(&mut self, slot: u32, oob: Oob) {
+    fn store(&mut self, slot: u32, oob: Oob) {
         self.note(6, &[u64::from(slot), u64::from(oob.id), oob.version]);
-        self.nand.hold(slot, oob);
+        self.nand.store(slot, oob);
     }
 
-    fn held(&mut self, slot: u32) -> Oob {
+    fn deliver(&mut self, slot: u32) -> Oob {
         self.note(7, &[u64::from(slot)]);
-        self.nand.held(slot)
+        self.nand.deliver(slot)
+    }
+}
+
+impl<N: Nand> SpareBytes for Recorder<N> {
+    fn reserve_spare(&mut self, bytes: u32) -> Result<(), SpareRefused> {
+        self.nand.reserve_spare(bytes)
     }
 
     fn attach(&mut self, spare: &[u8]) {
@@ -141,10 +152,6 @@ impl<N: Nand> Nand for Recorder<N> {
 
     fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
         self.nand.inspect_spare(ppn)
-    }
-
-    fn begin_page(&mut self, lpn: Lpn) {
-        self.nand.begin_page(lpn);
     }
 }
 

@@ -134,7 +134,6 @@ impl<S: Scheme> Device<S> {
         outcome: &mut Outcome,
         seen: &mut impl FnMut(Lpn, Seen),
     ) -> Result<Done, HostError> {
-        flash.nand_mut().begin_page(lpn);
         let result = if op == HostOp::Read {
             flash.begin_host_read();
             let read = self.scheme.read(flash, lpn, rest, at);

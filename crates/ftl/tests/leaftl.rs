@@ -183,7 +183,7 @@ fn what_cannot_be_is_refused_in_one_sentence() {
     };
     assert_eq!(
         refused(16, &config(1 << 20, &[])),
-        "scheme leaftl: gamma = 4 needs an array with a data buffer and 23 bytes of OOB a page, and this one has 16 bytes"
+        "scheme leaftl: gamma = 4 needs 23 bytes of OOB a page, and this array has 16 bytes"
     );
     assert!(refused(64, &config(1 << 20, &[("gamma", "65")])).contains("a number from 0 to 64 is needed"));
     assert!(refused(64, &config(1 << 20, &[("overwritten", "x")])).contains("top or all is needed"));

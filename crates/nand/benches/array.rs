@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use nand::timing::NoClock;
 use nand::{
-    Class, Device, DeviceError, Done, Nand, Oob, PageKind, Pbn, Ppn, SimNand, SimOptions, Sink, Source,
+    Class, Device, DeviceError, Done, Lpn, Nand, Oob, PageKind, Pbn, Ppn, SimNand, SimOptions, Sink, Source,
 };
 
 const NOW: Done = Done::READY;
@@ -54,7 +54,7 @@ fn fill(nand: &mut SimNand<NoClock>) {
 }
 
 fn read(nand: &mut SimNand<NoClock>, ppn: Ppn) -> u64 {
-    nand.read(ppn, Class::HostRead, Sink::Host, NOW).map_or(0, |(oob, _)| u64::from(oob.id))
+    nand.read(ppn, Class::HostRead, Sink::Host(Lpn(0)), NOW).map_or(0, |(oob, _)| u64::from(oob.id))
 }
 
 fn translation(device: &Device) {

@@ -1,4 +1,5 @@
-//! Speed of the timing models: `cargo bench -p ftlkit-nand --bench timing`. Prints million operations a CPU second.
+//! Speed of the timing models: `cargo bench -p ftlkit-nand --bench timing`. Prints million operations a CPU
+//! second.
 //!
 //! 64 closed-loop jobs on 64 dies; each request is submitted, watched and reported.
 

@@ -38,24 +38,26 @@ pub struct PageAddress {
 /// The shape of a NAND array. All counts are at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Channels (buses).
+    /// Channels: buses, each with a queue of transfers of its own.
     pub channels: u32,
-    /// Luns (dies) on each channel.
+    /// Luns on each channel. A lun is a die: it does one operation at a time.
     pub luns_per_channel: u32,
-    /// Planes in each lun.
+    /// Planes in each lun: with the luns they make the parallel units, over which consecutive pages are
+    /// spread.
     pub planes_per_lun: u32,
     /// Blocks in each plane; also the number of superblocks.
     pub blocks_per_plane: u32,
-    /// Pages in each block.
+    /// Pages in each block, programmed in order and erased together.
     pub pages_per_block: u32,
-    /// User bytes in a page.
+    /// User bytes in a page, the unit of reading, programming and mapping.
     pub page_bytes: u32,
-    /// Out-of-band bytes beside each page.
+    /// Out-of-band bytes beside each page: [`crate::Oob::BYTES`] for the record, the rest for ECC and spare
+    /// bytes.
     pub oob_bytes: u32,
 }
 
 impl Geometry {
-    /// Dies in the device.
+    /// Dies in the device: how many operations can go on at once.
     pub fn dies(&self) -> u32 {
         self.channels * self.luns_per_channel
     }
@@ -65,12 +67,12 @@ impl Geometry {
         self.dies() * self.planes_per_lun
     }
 
-    /// Superblocks in the device.
+    /// Superblocks in the device, one for each block of a plane.
     pub fn superblocks(&self) -> u32 {
         self.blocks_per_plane
     }
 
-    /// Blocks in the device.
+    /// Blocks in the device, bad ones included; PBNs are below this.
     pub fn blocks(&self) -> u32 {
         self.units() * self.blocks_per_plane
     }
@@ -85,7 +87,7 @@ impl Geometry {
         self.superblock_pages() * self.blocks_per_plane
     }
 
-    /// Raw capacity in bytes.
+    /// User bytes of all pages, bad blocks and over-provisioning included.
     pub fn raw_bytes(&self) -> u64 {
         u64::from(self.pages()) * u64::from(self.page_bytes)
     }
@@ -141,7 +143,7 @@ impl Geometry {
         die % self.channels
     }
 
-    /// Spells a page number out.
+    /// Channel, lun, plane, block and page of a page number.
     pub fn address(&self, ppn: Ppn) -> PageAddress {
         let (block, page) = self.block_of(ppn);
         let unit = self.unit_of(block);
@@ -160,10 +162,11 @@ impl Geometry {
         self.page_in(Pbn(at.block * self.units() + unit), at.page)
     }
 
-    /// The number that a page has when its address fields are put together from the highest level of the device to the
-    /// lowest: channel, lun, plane, block, page. LearnedFTL's paper (HPCA 2024, III-C) calls this the PPN, and ours, whose
-    /// fields come in the order of allocation (channel fastest, then lun, plane, page, block), the virtual PPN: in it, pages
-    /// that a stream writes one after the other are consecutive, though they lie on different dies.
+    /// The number that a page has when its address fields are put together from the highest level of the
+    /// device to the lowest: channel, lun, plane, block, page. LearnedFTL's paper (HPCA 2024, III-C) calls
+    /// this the PPN, and ours, whose fields come in the order of allocation (channel fastest, then lun,
+    /// plane, page, block), the virtual PPN: in it, pages that a stream writes one after the other are
+    /// consecutive, though they lie on different dies.
     pub fn hierarchical(&self, ppn: Ppn) -> u32 {
         let PageAddress { channel, lun, plane, block, page } = self.address(ppn);
         let plane = (channel * self.luns_per_channel + lun) * self.planes_per_lun + plane;
@@ -179,8 +182,8 @@ impl Geometry {
         self.ppn(PageAddress { channel, lun, plane, block, page })
     }
 
-    /// Checks what the newtypes rely on; the error is one sentence for the user.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks what the newtypes rely on: every count is at least one, and page numbers fit 32 bits.
+    pub fn check(&self) -> Result<(), GeometryError> {
         let counts = [
             ("channels", self.channels),
             ("luns_per_channel", self.luns_per_channel),
@@ -188,31 +191,53 @@ impl Geometry {
             ("blocks_per_plane", self.blocks_per_plane),
             ("pages_per_block", self.pages_per_block),
         ];
-        for (name, count) in counts {
-            if count == 0 {
-                return Err(format!("geometry: {name} is 0; it must be at least 1"));
-            }
+        if let Some(&(field, _)) = counts.iter().find(|&&(_, count)| count == 0) {
+            return Err(GeometryError::Zero(field));
         }
-        if self.pages_per_block > 1 << 15 {
-            return Err(format!(
-                "geometry: pages_per_block is {}; at most 32768 are supported",
-                self.pages_per_block
-            ));
+        if self.pages_per_block > GeometryError::MOST_PAGES_PER_BLOCK {
+            return Err(GeometryError::PagesPerBlock(self.pages_per_block));
         }
         if !self.page_bytes.is_power_of_two() || self.page_bytes < 512 || self.page_bytes > 1 << 16 {
-            return Err(format!(
-                "geometry: page_bytes is {}; a power of two from 512 to 65536 is needed",
-                self.page_bytes
-            ));
+            return Err(GeometryError::PageBytes(self.page_bytes));
         }
         let pages = counts.iter().fold(1u128, |product, &(_, count)| product * u128::from(count));
-        if pages >= u128::from(u32::MAX) {
-            return Err(format!(
-                "geometry: {pages} pages; page numbers are 32-bit, so at most {} are supported",
-                u32::MAX - 1
-            ));
+        if pages > u128::from(GeometryError::MOST_PAGES) {
+            return Err(GeometryError::Pages(pages));
         }
         Ok(())
+    }
+}
+
+/// Why an array cannot have a shape: one sentence with the field, its value and what would be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GeometryError {
+    /// This field counts something of which there must be one.
+    #[error("{0} is 0; it must be at least 1")]
+    Zero(&'static str),
+    /// A block has more pages than the array's state of a block can count.
+    #[error("pages_per_block is {0}; at most {most} are supported", most = Self::MOST_PAGES_PER_BLOCK)]
+    PagesPerBlock(u32),
+    /// The size of a page is no power of two, or out of the range of real flash.
+    #[error("page_bytes is {0}; a power of two from 512 to 65536 is needed")]
+    PageBytes(u32),
+    /// There are more pages than 32-bit numbers for them.
+    #[error("{0} pages; page numbers are 32-bit, so at most {most} are supported", most = Self::MOST_PAGES)]
+    Pages(u128),
+}
+
+impl GeometryError {
+    const MOST_PAGES_PER_BLOCK: u32 = 1 << 15;
+    /// The greatest number is left for "no page".
+    const MOST_PAGES: u32 = u32::MAX - 1;
+
+    /// The field of [`Geometry`] that is wrong; `None` when it is all of them together.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            GeometryError::Zero(field) => Some(field),
+            GeometryError::PagesPerBlock(_) => Some("pages_per_block"),
+            GeometryError::PageBytes(_) => Some("page_bytes"),
+            GeometryError::Pages(_) => None,
+        }
     }
 }
 
@@ -258,8 +283,9 @@ mod tests {
         }
     }
 
-    /// Figure 12 of LearnedFTL's paper: LPNs 1001 to 1003 lie at PPNs 5013631, 6062207 and 7110783, each on another channel.
-    /// (The virtual PPNs printed there are not consecutive themselves, by slips of the pen; the pages are.)
+    /// Figure 12 of LearnedFTL's paper: LPNs 1001 to 1003 lie at PPNs 5013631, 6062207 and 7110783, each on
+    /// another channel. (The virtual PPNs printed there are not consecutive themselves, by slips of the pen;
+    /// the pages are.)
     #[test]
     fn the_example_of_learnedftl_becomes_consecutive() {
         let g = Geometry {
@@ -290,9 +316,9 @@ mod tests {
         };
         assert_eq!(g.check(), Ok(()));
         g.page_bytes = 4000;
-        assert!(g.check().is_err_and(|e| e.contains("page_bytes is 4000")));
+        assert!(g.check().is_err_and(|e| e.to_string().contains("page_bytes is 4000")));
         g.page_bytes = 4096;
         g.blocks_per_plane = 1 << 20;
-        assert!(g.check().is_err_and(|e| e.contains("32-bit")));
+        assert!(g.check().is_err_and(|e| e.to_string().contains("32-bit")));
     }
 }

@@ -1,9 +1,9 @@
-//! Energy per operation, after NANDFlashSim (Jung et al., MSST 2012): each state of a die (reading, programming, erasing,
-//! transferring, idle) draws a current from the supply for as long as the state lasts.
+//! Energy per operation, after NANDFlashSim (Jung et al., MSST 2012): each state of a die (reading,
+//! programming, erasing, transferring, idle) draws a current from the supply for as long as the state lasts.
 //!
-//! The constants are a preset's and typical of data sheets, not of one chip; only ratios between runs on the same
-//! device mean anything. One state, one current: the peaks inside a program or erase are averaged out, and neither the
-//! controller nor the host interface is included.
+//! The constants are a preset's and typical of data sheets, not of one chip; only ratios between runs on the
+//! same device mean anything. One state, one current: the peaks inside a program or erase are averaged out,
+//! and neither the controller nor the host interface is included.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::OpCounts;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnergyModel {
-    /// Supply voltage, V.
+    /// Supply voltage, V; each current below is drawn at it.
     pub supply_v: f64,
     /// Current while the array reads a page, mA.
     pub read_ma: f64,
@@ -35,20 +35,20 @@ pub(crate) const ENERGY_KEYS: [&str; 6] =
 /// Where the energy went, joules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Energy {
-    /// Array reads.
+    /// Reading pages into the dies' registers, failed reads included.
     pub read_j: f64,
-    /// Array programs.
+    /// Programming pages, failed programs included.
     pub program_j: f64,
-    /// Erases.
+    /// Erasing blocks, failed erases included.
     pub erase_j: f64,
     /// Transfers of pages over the channels, both directions; 0 when the channel is not modelled.
     pub transfer_j: f64,
-    /// Dies with nothing to do.
+    /// Dies with nothing to do, for as long as they had nothing to do.
     pub idle_j: f64,
 }
 
 impl Energy {
-    /// The sum.
+    /// Everything together: what the flash drew, without controller and host interface.
     pub fn total_j(&self) -> f64 {
         self.read_j + self.program_j + self.erase_j + self.transfer_j + self.idle_j
     }
@@ -69,9 +69,9 @@ impl Default for EnergyModel {
 }
 
 impl EnergyModel {
-    /// Energy of the operations in `counts` on a device with `times`, and of `idle_ns` die-nanoseconds of idleness (the
-    /// sum of [`crate::timing::DieUse::idle_ns`] over all dies). Each read and program is one transfer. Failed
-    /// operations cost as much as others; a suspension's overhead costs nothing.
+    /// Energy of the operations in `counts` on a device with `times`, and of `idle_ns` die-nanoseconds of
+    /// idleness (the sum of [`crate::timing::DieUse::idle_ns`] over all dies). Each read and program is one
+    /// transfer. Failed operations cost as much as others; a suspension's overhead costs nothing.
     pub fn joules(&self, counts: &OpCounts, times: &Times, idle_ns: u64) -> Energy {
         let (reads, programs) = (counts.total_reads(), counts.total_programs());
         let energy =

@@ -60,7 +60,7 @@ impl<const FAULT: u8> Scheme for Faulty<FAULT> {
                 let mut any = None;
                 self.0.mapping(flash, &mut |_, ppn| any = Some(ppn));
                 if let Some(ppn) = any {
-                    flash.nand_mut().read(ppn, nand::Class::HostRead, nand::Sink::Host, at)?;
+                    flash.nand_mut().read(ppn, nand::Class::HostRead, nand::Sink::Host(nand::Lpn(0)), at)?;
                 }
                 Ok((found, done))
             }

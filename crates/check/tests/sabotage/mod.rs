@@ -1,7 +1,10 @@
 //! Arrays that break one promise each: put between a sound scheme and the crash array, they make it a faulty one.
 
 use check::{Cuttable, World};
-use nand::{Class, CrashNand, Done, Fault, Geometry, Nand, Oob, OpCounts, PageKind, Pbn, Ppn, Sink, Source};
+use nand::{
+    Class, CrashNand, DataBuffer, Done, Fault, Geometry, Nand, Oob, OpCounts, PageKind, Pbn, Ppn, Sink,
+    Source, SpareBytes, SpareRefused,
+};
 
 /// Erases wait for nothing: they overtake the copies out of the block.
 pub const ERASE_AT_ONCE: u8 = 1;
@@ -99,17 +102,25 @@ impl<const HOW: u8> Nand for Sabotage<HOW> {
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
         self.0.inspect(ppn, content)
     }
+}
 
-    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
-        self.0.reserve(slots, spare)
+impl<const HOW: u8> DataBuffer for Sabotage<HOW> {
+    fn reserve_slots(&mut self, slots: u32) {
+        self.0.reserve_slots(slots);
     }
 
-    fn hold(&mut self, slot: u32, oob: Oob) {
-        self.0.hold(slot, oob);
+    fn store(&mut self, slot: u32, oob: Oob) {
+        self.0.store(slot, oob);
     }
 
-    fn held(&mut self, slot: u32) -> Oob {
-        self.0.held(slot)
+    fn deliver(&mut self, slot: u32) -> Oob {
+        self.0.deliver(slot)
+    }
+}
+
+impl<const HOW: u8> SpareBytes for Sabotage<HOW> {
+    fn reserve_spare(&mut self, bytes: u32) -> Result<(), SpareRefused> {
+        self.0.reserve_spare(bytes)
     }
 
     fn attach(&mut self, spare: &[u8]) {

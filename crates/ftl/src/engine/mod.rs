@@ -23,7 +23,7 @@ use crate::space::Stream;
 use crate::table::{self, Table};
 use audit::Audit;
 use collector::{Collector, Gathering};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, Vtpn};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, PageKind, Ppn, Source, Vtpn};
 use room::{KeepsRoom, Thresholds};
 use std::ops::Range;
 use victim::{Collects, Victim};
@@ -392,7 +392,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         let (ppn, at) = self.mapping.lookup(flash, &mut self.table, lpn, rest, at)?;
         match ppn {
             Some(ppn) => {
-                let (oob, done) = flash.read_data(ppn, lpn, Sink::Host, Cause::Host, at)?;
+                let (oob, done) = flash.read_data(ppn, lpn, Cause::Host, at)?;
                 Ok((Some(oob), done))
             }
             None => Ok((None, at)),

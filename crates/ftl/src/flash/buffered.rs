@@ -3,7 +3,7 @@
 use super::{Content, Flash};
 use crate::counters::Cause;
 use crate::space::Stream;
-use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source};
+use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, SpareRefused};
 
 /// What reading a guessed page brought.
 #[derive(Clone, Copy, Debug)]
@@ -23,19 +23,21 @@ impl<N: Nand> Flash<N> {
         self.nand.superseded(ppn);
     }
 
-    /// Asks the array for a data buffer and spare bytes ([`Nand::reserve`]).
-    pub fn reserve(&mut self, slots: u32, spare: u32) -> bool {
-        self.nand.reserve(slots, spare)
+    /// Asks the array for a data buffer of so many slots, and for spare bytes in the OOB of every data page.
+    pub fn reserve(&mut self, slots: u32, spare: u32) -> Result<(), SpareRefused> {
+        self.nand.reserve_spare(spare)?;
+        self.nand.reserve_slots(slots);
+        Ok(())
     }
 
     /// Takes the host's page under way into a slot of the data buffer.
     pub fn hold(&mut self, slot: u32, lpn: Lpn, version: u64) {
-        self.nand.hold(slot, Oob { kind: PageKind::Data, id: lpn.0, version, epoch: 0, lost: false });
+        self.nand.store(slot, Oob { kind: PageKind::Data, id: lpn.0, version, epoch: 0, lost: false });
     }
 
     /// Delivers the page of `lpn` from a slot of the data buffer.
     pub fn held(&mut self, slot: u32, lpn: Lpn) -> Oob {
-        let oob = self.nand.held(slot);
+        let oob = self.nand.deliver(slot);
         assert!(oob.id == lpn.0, "slot {slot} of the data buffer holds LPN {}, not LPN {}", oob.id, lpn.0);
         oob
     }
@@ -50,7 +52,7 @@ impl<N: Nand> Flash<N> {
     /// made because a prediction was wrong. A page that cannot be read is known by its OOB, at the price of another read.
     pub fn read_guess(&mut self, ppn: Ppn, lpn: Lpn, after: Done) -> Result<Guessed, Fault> {
         self.path_reads += 1;
-        let read = self.nand.read(ppn, Class::HostRead, Sink::Host, after);
+        let read = self.nand.read(ppn, Class::HostRead, Sink::Host(lpn), after);
         let is_it = |oob: &Oob| oob.kind == PageKind::Data && oob.id == lpn.0;
         let mut count = |cause: Cause| self.counters.reads[cause as usize][PageKind::Data as usize] += 1;
         match read {

@@ -167,16 +167,9 @@ impl<N: Nand> Flash<N> {
 
     /// Reads the data page of `lpn`. Panics when the page carries another LPN: then the mapping is wrong.
     #[inline]
-    pub fn read_data(
-        &mut self,
-        ppn: Ppn,
-        lpn: Lpn,
-        to: Sink,
-        cause: Cause,
-        after: Done,
-    ) -> Result<(Oob, Done), Fault> {
+    pub fn read_data(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause, after: Done) -> Result<(Oob, Done), Fault> {
         let class = self.count_read(PageKind::Data, cause);
-        match self.nand.read(ppn, class, to, after) {
+        match self.nand.read(ppn, class, Sink::Host(lpn), after) {
             Ok((oob, done)) => {
                 assert!(
                     oob.kind == PageKind::Data && oob.id == lpn.0,

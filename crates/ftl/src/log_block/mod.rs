@@ -36,7 +36,7 @@ use crate::flash::{Content, Flash};
 use crate::log_block::pool::{Pool, NONE};
 use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use journal::Journal;
-use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source};
+use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Source};
 
 /// Kinds of merges, and their index in [`crate::Counters::merges`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -420,7 +420,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         flash.counters.cmt_hits += 1;
         match self.core.lookup(flash, lpn) {
             Some(ppn) => {
-                let (oob, done) = flash.read_data(ppn, lpn, Sink::Host, Cause::Host, at)?;
+                let (oob, done) = flash.read_data(ppn, lpn, Cause::Host, at)?;
                 Ok((Some(oob), done))
             }
             None => Ok((None, at)),

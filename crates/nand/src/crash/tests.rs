@@ -1,3 +1,7 @@
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::clock::below;
 use super::*;
 use crate::{Device, SimOptions};
 
@@ -22,7 +26,8 @@ fn data(id: u32, version: u64, epoch: u32) -> Oob {
     Oob { kind: PageKind::Data, id, version, epoch, lost: false }
 }
 
-/// Fills superblock after superblock, erasing each first, with reads between; returns what each operation waited for.
+/// Fills superblock after superblock, erasing each first, with reads between; returns what each operation
+/// waited for.
 fn drive(nand: &mut CrashNand, rounds: u32) -> Vec<Done> {
     let g = geometry();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
@@ -225,8 +230,9 @@ fn images_are_made_fast() {
 #[test]
 fn an_image_has_the_spare_bytes_and_an_empty_buffer() {
     let mut nand = CrashNand::new(array(SimOptions::default()), 3);
-    assert!(nand.reserve(1, 2));
-    nand.hold(0, data(5, 1, 0));
+    nand.reserve_slots(1);
+    nand.reserve_spare(2).unwrap();
+    nand.store(0, data(5, 1, 0));
     let ppn = Ppn(0);
     nand.attach(&[7, 9]);
     let done = nand.program(ppn, data(5, 1, 1), Class::HostWrite, Source::Buffer(0), Done::READY).unwrap();
@@ -234,5 +240,5 @@ fn an_image_has_the_spare_bytes_and_an_empty_buffer() {
     let mut image = array(SimOptions::default());
     log.cutter().cut(nand.time(done), 1, &mut image);
     assert_eq!(image.inspect_spare(ppn), [7, 9]);
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| image.held(0))).is_err());
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| image.deliver(0))).is_err());
 }

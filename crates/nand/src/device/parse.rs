@@ -8,17 +8,6 @@ use crate::energy::EnergyModel;
 use crate::timing::Policy;
 use crate::Geometry;
 
-/// Keys of the section `[geometry]`.
-pub(super) const GEOMETRY_KEYS: [&str; 7] = [
-    "channels",
-    "luns_per_channel",
-    "planes_per_lun",
-    "blocks_per_plane",
-    "pages_per_block",
-    "page_bytes",
-    "oob_bytes",
-];
-
 /// The whole file.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,9 +119,13 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// Bytes of a size such as `4096`, `512MiB` or `30 GiB`; `KB`, `MB`, `GB`, `TB` are powers of 1000. The error is one
-/// sentence.
-pub fn parse_size(text: &str) -> Result<u64, String> {
+/// A text that [`parse_size`] does not take for a size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no size; write bytes, or a whole number with KiB, MiB, GiB or TiB")]
+pub struct SizeError(pub String);
+
+/// Bytes of a size such as `4096`, `512MiB` or `30 GiB`; `KB`, `MB`, `GB`, `TB` are powers of 1000.
+pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let trimmed = text.trim();
     let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(trimmed.len());
     let (number, unit) = (trimmed[..digits].replace('_', ""), trimmed[digits..].trim());
@@ -148,9 +141,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         "TB" => Some(1_000_000_000_000),
         _ => None,
     };
-    scale.zip(number.parse::<u64>().ok()).and_then(|(scale, number)| number.checked_mul(scale)).ok_or_else(
-        || format!("`{text}` is no size; write bytes, or a whole number with KiB, MiB, GiB or TiB"),
-    )
+    let bytes = scale.zip(number.parse::<u64>().ok()).and_then(|(scale, number)| number.checked_mul(scale));
+    bytes.ok_or_else(|| SizeError(text.to_owned()))
 }
 
 pub(super) fn parse(file: &str, text: &str) -> Result<Device, DeviceError> {

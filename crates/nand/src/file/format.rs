@@ -185,7 +185,8 @@ impl BlockRecord {
     }
 }
 
-/// What the image keeps beside a page: its OOB, its number in the order of operations, and the CRC of its data.
+/// What the image keeps beside a page: its OOB, its number in the order of operations, and the CRC of its
+/// data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageRecord {
     pub sequence: u64,
@@ -228,7 +229,8 @@ impl PageRecord {
         bytes
     }
 
-    /// The record of a page that was found torn when the last operation seen was `sequence`: a kind that no OOB has.
+    /// The record of a page that was found torn when the last operation seen was `sequence`: a kind that no
+    /// OOB has.
     pub fn torn(page: u32, sequence: u64) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         put64(&mut bytes, 0, sequence);
@@ -266,8 +268,8 @@ impl PageRecord {
     }
 }
 
-/// CRC of a record, of the number of its block or page, so that a record in a wrong place is not one, and of the spare
-/// bytes beside it.
+/// CRC of a record, of the number of its block or page, so that a record in a wrong place is not one, and of
+/// the spare bytes beside it.
 fn salted(bytes: &[u8], number: u32, spare: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(bytes);

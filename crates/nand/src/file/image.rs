@@ -79,7 +79,8 @@ pub struct Description {
     pub settings: String,
 }
 
-/// Makes the file `path` by way of a temporary one that `fill` fills: other processes see all of it, or nothing.
+/// Makes the file `path` by way of a temporary one that `fill` fills: other processes see all of it, or
+/// nothing.
 pub(super) fn make_file(
     path: &Path,
     fill: impl FnOnce(&File) -> Result<(), ImageError>,

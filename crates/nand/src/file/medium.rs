@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::FallocateFlags;
 
-/// A place for bytes with the promises of a file: what was written is read back, and survives a power cut once a later
-/// [`Medium::sync`] has returned. Without that, any part of it may survive, in any order.
+/// A place for bytes with the promises of a file: what was written is read back, and survives a power cut
+/// once a later [`Medium::sync`] has returned. Without that, any part of it may survive, in any order.
 pub trait Medium: Send + Sync + 'static {
     /// Fills `bytes` from `offset` on.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;

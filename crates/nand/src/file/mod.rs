@@ -1,15 +1,16 @@
 //! [`FileNand`]: the array in an image file, with bytes.
 //!
-//! The rules, the OOB and the time are those of [`SimNand`], which runs inside; here are the bytes. Layout of the file:
-//! docs/format.md, "Image file".
+//! The rules, the OOB and the time are those of [`SimNand`], which runs inside; here are the bytes. Layout of
+//! the file: docs/format.md, "Image file".
 //!
-//! **What is durable when.** Operations get consecutive numbers. [`FileNand::land`] writes what was staged; from then on
-//! it survives the death of the process. [`Medium::sync`] after it makes it survive a power cut of the host. After
-//! either, opening takes the longest run of operations without a gap: see `mount.rs`. So whoever acknowledges a host's
-//! request lands first, and whoever promises durability syncs.
+//! **What is durable when.** Operations get consecutive numbers. [`FileNand::land`] writes what was staged;
+//! from then on it survives the death of the process. [`Medium::sync`] after it makes it survive a power cut
+//! of the host. After either, opening takes the longest run of operations without a gap: see `mount.rs`. So
+//! whoever acknowledges a host's request lands first, and whoever promises durability syncs.
 //!
-//! **Pages are never overwritten in place.** A page of an erased block is written only when the erase, and all before it,
-//! is durable, and when no [`Reader`] from before is left. So bytes can be read without holding the array up.
+//! **Pages are never overwritten in place.** A page of an erased block is written only when the erase, and
+//! all before it, is durable, and when no [`Reader`] from before is left. So bytes can be read without
+//! holding the array up.
 
 mod format;
 mod image;
@@ -30,8 +31,8 @@ use bytes::Bytes;
 
 use crate::timing::{NoClock, Timing};
 use crate::{
-    Class, Done, Fault, Geometry, Hint, Lpn, Nand, Oob, OpCounts, PageKind, Pbn, Ppn, SimNand, SimOptions,
-    Sink, Source, WearSpread,
+    Class, DataBuffer, Done, Fault, Geometry, Hint, Lpn, Nand, Oob, OpCounts, PageKind, Pbn, Ppn, SimNand,
+    SimOptions, Sink, Source, SpareBytes, SpareRefused, WearSpread,
 };
 
 use format::{BlockRecord, PageRecord, Places, State, STATE_AT};
@@ -85,7 +86,6 @@ pub struct FileNand<T: Timing, M: Medium = ImageFile> {
     buffer: Vec<u8>,
     buffered: Ppn,
     host: Host,
-    under_way: Lpn,
     fetches: Vec<Fetch>,
     /// The data buffer: what each slot holds, and its CRC.
     slots: Vec<Option<(Bytes, u32)>>,
@@ -150,7 +150,6 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             buffer: vec![0; page_bytes],
             buffered: NO_PAGE,
             host: Host::Nothing,
-            under_way: Lpn(0),
             fetches: Vec::new(),
             slots: Vec::new(),
             recent: Vec::new(),
@@ -160,7 +159,8 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         }
     }
 
-    /// Begins to use the image: from now on, until [`FileNand::close`], opening it checks what was written last.
+    /// Begins to use the image: from now on, until [`FileNand::close`], opening it checks what was written
+    /// last.
     pub fn begin(&mut self) -> io::Result<()> {
         self.record(self.state.durable, false)?;
         self.medium.sync()
@@ -177,28 +177,29 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.host = Host::Blank;
     }
 
-    /// The pages that host reads have been sent to since this was called last: the last one of each LPN counts.
+    /// The pages that host reads have been sent to since this was called last: the last one of each LPN
+    /// counts.
     pub fn fetches(&mut self) -> std::vec::Drain<'_, Fetch> {
         self.fetches.drain(..)
     }
 
-    /// Starts a reading of bytes beside the array. Pages fetched since the last one was started can be read until it
-    /// ends.
+    /// Starts a reading of bytes beside the array. Pages fetched since the last one was started can be read
+    /// until it ends.
     pub fn reader(&mut self) -> Reader<M> {
         self.recent.clear();
         let rescued = std::mem::take(&mut self.rescued);
         Reader::new(self.medium.clone(), self.places, self.readers.clone(), rescued)
     }
 
-    /// The data of a page just fetched.
+    /// Fills `to`, a page long, with the data of a page just fetched.
     pub fn read_now(&self, fetch: &Fetch, to: &mut [u8]) -> io::Result<()> {
         let none = Rescued::default();
         let reader = Reader::new(self.medium.clone(), self.places, self.readers.clone(), none);
         reader.read(std::slice::from_ref(fetch), to)
     }
 
-    /// Writes everything staged: it survives the death of this process. What cannot be written stays staged, and
-    /// readable, and is tried again.
+    /// Writes everything staged: it survives the death of this process. What cannot be written stays staged,
+    /// and readable, and is tried again.
     pub fn land(&mut self) -> io::Result<()> {
         if self.stage.is_empty() {
             return Ok(());
@@ -206,7 +207,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.stage.land(&*self.medium, &self.places, &self.blocks)
     }
 
-    /// Pages staged.
+    /// Pages that wait in memory to be written to the image.
     pub fn staged_pages(&self) -> usize {
         self.stage.pages()
     }
@@ -216,7 +217,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.medium.clone()
     }
 
-    /// The number of the last operation.
+    /// The number of the last operation: what [`FileNand::synced`] is told later.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -229,8 +230,8 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.record(sequence, false)
     }
 
-    /// Makes everything durable and closes the image in good order; superblocks that are erased give their space back to
-    /// the file system.
+    /// Makes everything durable and closes the image in good order; superblocks that are erased give their
+    /// space back to the file system.
     pub fn close(mut self) -> io::Result<()> {
         self.land()?;
         self.medium.sync()?;
@@ -325,19 +326,18 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
                 (Bytes::from(data), crc)
             }
             Source::Buffer(slot) => match self.slots.get(slot as usize) {
-                Some(Some(held)) => held.clone(),
+                Some(Some(stored)) => stored.clone(),
                 _ => panic!("program from slot {slot}, which holds nothing"),
             },
             Source::Nothing => (self.blank.clone(), 0),
         }
     }
 
-    /// Sends a page to the host's buffer.
-    fn deliver(&mut self, ppn: Ppn, crc: u32, staged: Option<Bytes>) {
+    /// Sends a page to the host's buffer for `lpn`.
+    fn send(&mut self, lpn: Lpn, ppn: Ppn, crc: u32, staged: Option<Bytes>) {
         if matches!(self.host, Host::Blank) {
             return;
         }
-        let lpn = self.under_way;
         // A scheme may read a page in vain before the right one.
         if self.fetches.last().is_some_and(|fetch| fetch.lpn == lpn) {
             self.fetches.pop();
@@ -372,7 +372,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.steps.iter().zip(ends).map(|(&(name, begun), end)| (name, end - begun)).collect()
     }
 
-    /// The clock.
+    /// The timing model, for whoever drives its clock.
     pub fn timing(&mut self) -> &mut T {
         self.sim.timing()
     }
@@ -394,7 +394,6 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             buffer: self.buffer,
             buffered: self.buffered,
             host: self.host,
-            under_way: self.under_way,
             fetches: self.fetches,
             slots: self.slots,
             recent: self.recent,
@@ -414,7 +413,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.sim.wear()
     }
 
-    /// As [`SimNand::peek`].
+    /// The OOB of a page, free of charge, as [`SimNand::peek`]; for checkers alone.
     pub fn peek(&self, ppn: Ppn) -> Option<Oob> {
         self.sim.peek(ppn)
     }
@@ -458,9 +457,9 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
     fn read(&mut self, ppn: Ppn, class: Class, to: Sink, after: Done) -> Result<(Oob, Done), Fault> {
         let (oob, done) = self.sim.read(ppn, class, to, after)?;
         match to {
-            Sink::Host => {
+            Sink::Host(lpn) => {
                 let staged = self.stage.get(ppn).cloned();
-                self.deliver(ppn, self.crcs[ppn.0 as usize], staged);
+                self.send(lpn, ppn, self.crcs[ppn.0 as usize], staged);
             }
             Sink::Controller => {
                 let mut buffer = std::mem::take(&mut self.buffer);
@@ -585,28 +584,46 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
         Some(oob)
     }
 
-    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
-        let fits = spare as usize <= self.places.spare_bytes && self.sim.reserve(slots, spare);
-        if fits {
-            self.slots.clear();
-            self.slots.resize(slots as usize, None);
-        }
-        fits
+    #[inline]
+    fn expect(&self, hint: Hint) {
+        self.sim.expect(hint);
     }
 
-    fn hold(&mut self, slot: u32, oob: Oob) {
-        self.sim.hold(slot, oob);
+    fn begin_step(&mut self, name: &'static str) {
+        self.steps.push((name, Instant::now()));
+    }
+}
+
+impl<T: Timing, M: Medium> DataBuffer for FileNand<T, M> {
+    fn reserve_slots(&mut self, slots: u32) {
+        self.sim.reserve_slots(slots);
+        self.slots.clear();
+        self.slots.resize(slots as usize, None);
+    }
+
+    fn store(&mut self, slot: u32, oob: Oob) {
+        self.sim.store(slot, oob);
         let data = self.offered(oob.id);
         let crc = crc32fast::hash(&data);
         self.slots[slot as usize] = Some((data, crc));
     }
 
-    fn held(&mut self, slot: u32) -> Oob {
-        let oob = self.sim.held(slot);
+    fn deliver(&mut self, slot: u32) -> Oob {
+        let oob = self.sim.deliver(slot);
         if let Some((data, crc)) = self.slots[slot as usize].clone() {
-            self.deliver(NO_PAGE, crc, Some(data));
+            self.send(Lpn(oob.id), NO_PAGE, crc, Some(data));
         }
         oob
+    }
+}
+
+impl<T: Timing, M: Medium> SpareBytes for FileNand<T, M> {
+    fn reserve_spare(&mut self, bytes: u32) -> Result<(), SpareRefused> {
+        let room = self.places.spare_bytes as u32;
+        if bytes > room {
+            return Err(SpareRefused { asked: bytes, room });
+        }
+        self.sim.reserve_spare(bytes)
     }
 
     fn attach(&mut self, spare: &[u8]) {
@@ -619,19 +636,5 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
 
     fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
         self.sim.inspect_spare(ppn)
-    }
-
-    #[inline]
-    fn expect(&self, hint: Hint) {
-        self.sim.expect(hint);
-    }
-
-    #[inline]
-    fn begin_page(&mut self, lpn: Lpn) {
-        self.under_way = lpn;
-    }
-
-    fn begin_step(&mut self, name: &'static str) {
-        self.steps.push((name, Instant::now()));
     }
 }

@@ -8,9 +8,10 @@
 //! | cut | the longest run of operations without a gap; what lies behind the first gap never was | the same |
 //! | pages | OOB of every page | always |
 //!
-//! A host that loses power has written any part of what was not synced, in any order. The numbers of operations turn
-//! that into a cut at one moment, as an array sees it: an operation counts when every one before it does. What makes it
-//! possible is that no page of an erased block is written before the erase, and all before it, is durable.
+//! A host that loses power has written any part of what was not synced, in any order. The numbers of
+//! operations turn that into a cut at one moment, as an array sees it: an operation counts when every one
+//! before it does. What makes it possible is that no page of an erased block is written before the erase, and
+//! all before it, is durable.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -158,8 +159,8 @@ impl<M: Medium> Mount<'_, M> {
         Ok(())
     }
 
-    /// Calls `each` with the number of the first page of each superblock, in order, the records of its pages, and their
-    /// spare bytes, if a page has any; superblocks never written are left out.
+    /// Calls `each` with the number of the first page of each superblock, in order, the records of its pages,
+    /// and their spare bytes, if a page has any; superblocks never written are left out.
     fn superblocks(
         &mut self,
         mut each: impl FnMut(&mut Self, u32, &[u8], &[u8]) -> Result<(), ImageError>,
@@ -287,7 +288,8 @@ impl<M: Medium> Mount<'_, M> {
         Ok(crcs)
     }
 
-    /// The pages of a block, and how many are spent: up to the last of which there is a trace since the erase.
+    /// The pages of a block, and how many are spent: up to the last of which there is a trace since the
+    /// erase.
     fn pages_of<T: Timing>(
         &self,
         block: Pbn,

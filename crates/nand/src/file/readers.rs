@@ -69,8 +69,8 @@ impl<M: Medium> Reader<M> {
         fetch.staged.as_ref().or_else(rescued)
     }
 
-    /// Fills `to`, whole pages that lie side by side, with the data of `fetches`, whose PPNs follow one another. Data that
-    /// are not what was written are an error.
+    /// Fills `to`, whole pages that lie side by side, with the data of `fetches`, whose PPNs follow one
+    /// another. Data that are not what was written are an error.
     pub fn read(&self, fetches: &[Fetch], to: &mut [u8]) -> io::Result<()> {
         let Some(first) = fetches.first() else { return Ok(()) };
         let page_bytes = to.len() / fetches.len();

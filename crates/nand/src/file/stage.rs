@@ -1,7 +1,8 @@
-//! What was done to the array and is not in the file yet: pages in runs that lie side by side, and changed blocks.
+//! What was done to the array and is not in the file yet: pages in runs that lie side by side, and changed
+//! blocks.
 //!
-//! Each stream of an FTL writes pages with consecutive numbers, so a run becomes two writes, one for the data and one for
-//! the records, however long it is.
+//! Each stream of an FTL writes pages with consecutive numbers, so a run becomes two writes, one for the data
+//! and one for the records, however long it is.
 
 use std::io::{self, IoSlice};
 

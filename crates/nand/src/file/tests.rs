@@ -69,8 +69,7 @@ fn write(nand: &mut FileNand<NoClock>, ppn: u32, lpn: u32, version: u64, byte: u
 
 /// Reads a page as a host does.
 fn host_read(nand: &mut FileNand<NoClock>, ppn: u32) -> io::Result<Vec<u8>> {
-    nand.begin_page(Lpn(7));
-    nand.read(Ppn(ppn), Class::HostRead, Sink::Host, Done::READY).unwrap();
+    nand.read(Ppn(ppn), Class::HostRead, Sink::Host(Lpn(7)), Done::READY).unwrap();
     let fetches: Vec<Fetch> = nand.fetches().collect();
     let mut page = vec![0; 4096];
     nand.reader().read(&fetches, &mut page).map(|()| page)
@@ -169,8 +168,7 @@ fn a_reader_keeps_an_erased_page_until_it_ends() {
         let mut nand = scratch.open();
         write(&mut nand, 0, 5, 1, 7);
         nand.land().unwrap();
-        nand.begin_page(Lpn(5));
-        nand.read(Ppn(0), Class::HostRead, Sink::Host, Done::READY).unwrap();
+        nand.read(Ppn(0), Class::HostRead, Sink::Host(Lpn(5)), Done::READY).unwrap();
         let fetches: Vec<Fetch> = nand.fetches().collect();
         let reader = nand.reader();
         nand.erase(Pbn(0), Done::READY).unwrap();
@@ -196,8 +194,7 @@ fn a_page_fetched_before_its_block_is_written_again_is_kept() {
         write(&mut nand, 0, 5, 1, 7);
         nand.land().unwrap();
         let fetch = |nand: &mut FileNand<NoClock>, lpn: u32| {
-            nand.begin_page(Lpn(lpn));
-            nand.read(Ppn(0), Class::HostRead, Sink::Host, Done::READY).unwrap();
+            nand.read(Ppn(0), Class::HostRead, Sink::Host(Lpn(lpn)), Done::READY).unwrap();
             nand.fetches().collect::<Vec<_>>()
         };
         let before = fetch(&mut nand, 5);

@@ -1,5 +1,6 @@
 //! Image files as a medium. One on tmpfs is read where it lies, without asking the kernel, which would take
-//! longer than an FTL for a page. On a disk that would turn its errors, and waiting for it, into the death of the process.
+//! longer than an FTL for a page. On a disk that would turn its errors, and waiting for it, into the death of
+//! the process.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -35,16 +36,18 @@ impl Medium for ImageFile {
         self.file.read_at(bytes, offset)
     }
 
-    // A hole that is looked at takes memory, and kills the process when there is none: only what was written is read so.
+    // A hole that is looked at takes memory, and kills the process when there is none: only what was written
+    // is read so.
     fn read_written(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         let Some(view) = &self.view else { return self.file.read_at(bytes, offset) };
         let end = usize::try_from(offset).ok().and_then(|offset| offset.checked_add(bytes.len()));
         let Some(end) = end.filter(|&end| end <= view.len()) else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
-        // SAFETY: source is inside the view (checked above), which lives as long as `self`, and `bytes` is memory of its own.
-        // Pages being read are not written meanwhile (`Readers`); if another process writes to the file in spite of the lock,
-        // the bytes are garbage, which their CRC tells. The file has the length of the view: nothing here truncates it.
+        // SAFETY: source is inside the view (checked above), which lives as long as `self`, and `bytes` is
+        // memory of its own. Pages being read are not written meanwhile (`Readers`); if another process
+        // writes to the file in spite of the lock, the bytes are garbage, which their CRC tells. The file has
+        // the length of the view: nothing here truncates it.
         unsafe {
             let from = view.as_ptr().add(end - bytes.len());
             std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());

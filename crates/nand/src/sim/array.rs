@@ -1,6 +1,6 @@
 //! The logical state of the array and NAND's rules. Knows no time.
 
-use crate::{Geometry, Hint, Oob, PageKind, Pbn, Ppn, Sink, Source};
+use crate::{Geometry, Hint, Oob, PageKind, Pbn, Ppn, Sink, Source, SpareRefused};
 
 use super::contents::Contents;
 use super::faults::{factory_bad_blocks, Faults};
@@ -133,7 +133,8 @@ impl Array {
         Some(record.unpack(block.kind, block.epoch))
     }
 
-    /// Whether a read fails, when it may. Takes no reference to what the fast path would rather keep in registers.
+    /// Whether a read fails, when it may. Takes no reference to what the fast path would rather keep in
+    /// registers.
     #[cold]
     #[inline(never)]
     fn is_unreadable(&mut self, ppn: Ppn) -> bool {
@@ -158,7 +159,7 @@ impl Array {
                 "read of {} into the data buffer: it holds no data",
                 self.name(ppn)
             );
-            self.staging.hold(slot, oob);
+            self.staging.store(slot, oob);
         }
     }
 
@@ -173,21 +174,14 @@ impl Array {
         }
     }
 
-    /// Gives the scheme a data buffer and spare bytes; false when the OOB is too small.
-    pub fn reserve(&mut self, slots: u32, spare: u32) -> bool {
-        let fits = Oob::BYTES + spare <= self.geometry.oob_bytes;
-        if fits {
-            self.staging.reserve(slots as usize, spare as usize, self.geometry.pages() as usize);
+    /// See [`crate::SpareBytes::reserve_spare`].
+    pub fn reserve_spare(&mut self, asked: u32) -> Result<(), SpareRefused> {
+        let room = self.geometry.oob_bytes.saturating_sub(Oob::BYTES);
+        if asked > room {
+            return Err(SpareRefused { asked, room });
         }
-        fits
-    }
-
-    /// What a slot of the data buffer holds.
-    pub fn held(&self, slot: u32) -> Oob {
-        match self.staging.held(slot) {
-            Some(oob) => oob,
-            None => panic!("held: slot {slot} of the data buffer holds nothing"),
-        }
+        self.staging.reserve_spare(asked as usize, self.geometry.pages() as usize);
+        Ok(())
     }
 
     /// The content of the metadata page in the controller's buffer.
@@ -271,8 +265,9 @@ impl Array {
                 }
             }
             Source::Buffer(slot) => {
-                let same = |held: Oob| (held.kind, held.id, held.version) == (oob.kind, oob.id, oob.version);
-                if !self.staging.held(slot).is_some_and(same) {
+                let same =
+                    |there: Oob| (there.kind, there.id, there.version) == (oob.kind, oob.id, oob.version);
+                if !self.staging.stored(slot).is_some_and(same) {
                     self.refuse_source(ppn, oob, from, "holds another kind, id or version, or nothing");
                 }
             }
@@ -389,8 +384,8 @@ impl Array {
         state.flags |= if bad { BAD } else { 0 };
     }
 
-    /// Gives a block its next page as an image has it, `None` for a torn one. A page that cannot stand in one block
-    /// with those before it is torn, too.
+    /// Gives a block its next page as an image has it, `None` for a torn one. A page that cannot stand in one
+    /// block with those before it is torn, too.
     pub fn restore_page(&mut self, block: Pbn, oob: Option<Oob>) {
         let state = &mut self.blocks[block.0 as usize];
         let ppn = self.geometry.page_in(block, u32::from(state.written));

@@ -39,7 +39,8 @@ impl Clone for Contents {
 }
 
 impl Contents {
-    /// Room for `expected_pages` metadata pages is reserved (untouched memory costs nothing); more grow the slab.
+    /// Room for `expected_pages` metadata pages is reserved (untouched memory costs nothing); more grow the
+    /// slab.
     pub fn new(pages_per_block: u32, page_bytes: usize, expected_pages: usize) -> Contents {
         Contents {
             page_bytes,
@@ -90,8 +91,8 @@ impl Contents {
         self.set(block, page, buffer);
     }
 
-    /// Gives `to` the content of `from`: its own copy with `keep`, else the buffer itself, and `from` has none from
-    /// now on. Returns it, to be changed; `None` when `from` has none.
+    /// Gives `to` the content of `from`: its own copy with `keep`, else the buffer itself, and `from` has
+    /// none from now on. Returns it, to be changed; `None` when `from` has none.
     pub fn carry(&mut self, from: (Pbn, u32), to: (Pbn, u32), keep: bool) -> Option<&mut [u8]> {
         let buffer = if keep {
             let source = self.range_of(from.0, from.1)?;

@@ -1,5 +1,5 @@
-//! Which operations fail. Every decision but the transient one is a hash of the seed, the place and the erase count: a
-//! property of the medium, so that a replay of the same operations meets the same faults.
+//! Which operations fail. Every decision but the transient one is a hash of the seed, the place and the erase
+//! count: a property of the medium, so that a replay of the same operations meets the same faults.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -103,8 +103,8 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The factory bad blocks: `ppm` of all blocks, rounded to the nearest count, every choice of that many being equally
-/// likely (selection sampling). In ascending order.
+/// The factory bad blocks: `ppm` of all blocks, rounded to the nearest count, every choice of that many being
+/// equally likely (selection sampling). In ascending order.
 pub(super) fn factory_bad_blocks(seed: u64, blocks: u32, ppm: u32) -> Vec<Pbn> {
     let mut wanted = ((u64::from(blocks) * u64::from(ppm) + MILLION / 2) / MILLION).min(u64::from(blocks));
     let mut random = Xoshiro256PlusPlus::seed_from_u64(mix(seed));

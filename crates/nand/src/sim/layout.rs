@@ -4,8 +4,8 @@ use crate::{Geometry, Pbn, Ppn};
 
 /// Divides any `u32` by a fixed one with a multiplication.
 ///
-/// `(n + 1) * floor((2^64 - 1) / d) >> 64 == n / d` for all `n`, `d` of 32 bits: the error of the reciprocal adds up to
-/// less than `2^-32`, which is at most the distance `1 / d` to the next quotient.
+/// `(n + 1) * floor((2^64 - 1) / d) >> 64 == n / d` for all `n`, `d` of 32 bits: the error of the reciprocal
+/// adds up to less than `2^-32`, which is at most the distance `1 / d` to the next quotient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Divisor {
     reciprocal: u64,

@@ -1,10 +1,10 @@
-//! What the array keeps of a programmed page: nine bytes, side by side, so that a page costs one cache line (or, one
-//! time in eight, two adjacent ones).
+//! What the array keeps of a programmed page: nine bytes, side by side, so that a page costs one cache line
+//! (or, one time in eight, two adjacent ones).
 
 use crate::{Oob, PageKind};
 
-/// Id, low 32 bits of the version, and a byte with [`LOST`] and the version's high 7 bits; little-endian. Kind and epoch
-/// are the block's.
+/// Id, low 32 bits of the version, and a byte with [`LOST`] and the version's high 7 bits; little-endian.
+/// Kind and epoch are the block's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record([u8; 9]);
 
@@ -14,8 +14,8 @@ const LOST: u8 = 0x80;
 impl Record {
     /// Of an erased page, whose record means nothing.
     pub const ERASED: Record = Record([0; 9]);
-    /// Of a torn page. Its OOB would be [`Oob::lost`] with the greatest id and version, and [`Record::holds`] refuses
-    /// that one.
+    /// Of a torn page. Its OOB would be [`Oob::lost`] with the greatest id and version, and [`Record::holds`]
+    /// refuses that one.
     pub const TORN: Record = Record([u8::MAX; 9]);
 
     /// Whether `oob` fits.

@@ -1,4 +1,5 @@
-//! The controller's data buffer, and the spare bytes beside the OOB records. Both are there only when asked for.
+//! The controller's data buffer, and the spare bytes beside the OOB records. Both are there only when asked
+//! for.
 
 use crate::{Oob, Ppn};
 
@@ -18,10 +19,14 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Empty slots; spare bytes that are there already are kept when they are as many.
-    pub fn reserve(&mut self, slots: usize, bytes: usize, pages: usize) {
+    /// Empties the data buffer and gives it `slots` slots.
+    pub fn reserve_slots(&mut self, slots: usize) {
         self.slots.clear();
         self.slots.resize(slots, None);
+    }
+
+    /// Spare bytes that are there already are kept when they are as many.
+    pub fn reserve_spare(&mut self, bytes: usize, pages: usize) {
         if self.bytes != bytes {
             self.bytes = bytes;
             self.spare = vec![0; pages * bytes];
@@ -30,15 +35,16 @@ impl Staging {
         self.attached.reserve(bytes);
     }
 
-    pub fn hold(&mut self, slot: u32, oob: Oob) {
+    pub fn store(&mut self, slot: u32, oob: Oob) {
         let slots = self.slots.len();
-        let Some(held) = self.slots.get_mut(slot as usize) else {
-            panic!("hold: slot {slot}, but the data buffer has {slots}")
+        let Some(stored) = self.slots.get_mut(slot as usize) else {
+            panic!("store: slot {slot}, but the data buffer has {slots}")
         };
-        *held = Some(oob);
+        *stored = Some(oob);
     }
 
-    pub fn held(&self, slot: u32) -> Option<Oob> {
+    /// What a slot holds.
+    pub fn stored(&self, slot: u32) -> Option<Oob> {
         self.slots.get(slot as usize).copied().flatten()
     }
 
@@ -56,7 +62,7 @@ impl Staging {
     /// Gives a page of an array of `pages` the spare bytes that an image has of it. All pages have as many.
     pub fn restore(&mut self, ppn: Ppn, spare: &[u8], pages: usize) {
         if self.bytes != spare.len() {
-            self.reserve(0, spare.len(), pages);
+            self.reserve_spare(spare.len(), pages);
         }
         self.spare[ppn.0 as usize * self.bytes..][..self.bytes].copy_from_slice(spare);
     }

@@ -1,8 +1,8 @@
 //! The events that lie ahead of the queue model, in order of (time, sequence number).
 //!
-//! Almost every event is a constant span after the moment it was scheduled, and what is scheduled in order with one
-//! span falls due in order: a plain FIFO per span holds it. Only alarms, controller work and resumed operations need a
-//! heap.
+//! Almost every event is a constant span after the moment it was scheduled, and what is scheduled in order
+//! with one span falls due in order: a plain FIFO per span holds it. Only alarms, controller work and resumed
+//! operations need a heap.
 
 use std::collections::VecDeque;
 

@@ -2,8 +2,8 @@
 
 /// Priority queue, smallest first.
 ///
-/// Taking the smallest entry only leaves a hole at the root; the next push fills it. A closed loop (report one
-/// completion, submit one operation) so pays for one sift an event, not two.
+/// Taking the smallest entry only leaves a hole at the root; the next push fills it. A closed loop (report
+/// one completion, submit one operation) so pays for one sift an event, not two.
 #[derive(Clone, Debug)]
 pub(super) struct Heap<E> {
     /// `entries[0]` is void while `hole` is set.

@@ -7,8 +7,8 @@
 //! The FTL sees only [`Done`] tokens. The host side of a simulation (closed or open loop) drives the clock by
 //! [`Timing::watch`], [`Timing::alarm`] and [`Timing::next`].
 //!
-//! The same calls give the same times and the same order of reports: simultaneous events happen in the order in which
-//! they were scheduled.
+//! The same calls give the same times and the same order of reports: simultaneous events happen in the order
+//! in which they were scheduled.
 
 mod agenda;
 mod heap;
@@ -58,11 +58,12 @@ pub enum Policy {
     /// First come, first served.
     #[default]
     Fcfs,
-    /// Host reads before everything else; the rest in one queue in order of arrival, so that programs keep their order.
+    /// Host reads before everything else; the rest in one queue in order of arrival, so that programs keep
+    /// their order.
     HostReadsFirst,
-    /// As `HostReadsFirst`, and a host read also suspends a program or erase that works in the array. It resumes when
-    /// no host read waits, with what remained and `suspend_ns` to go, before anything else begins; it may be suspended
-    /// again.
+    /// As `HostReadsFirst`, and a host read also suspends a program or erase that works in the array. It
+    /// resumes when no host read waits, with what remained and `suspend_ns` to go, before anything else
+    /// begins; it may be suspended again.
     Suspend,
 }
 
@@ -75,8 +76,9 @@ pub struct Times {
     pub program_ns: u64,
     /// Block erase, ns.
     pub erase_ns: u64,
-    /// Transfer of one page (with OOB) over its channel, ns; 0 when the channel is not modelled. A read transfers after
-    /// the array, a program before it; both hold their die meanwhile. Channels serve in order of request.
+    /// Transfer of one page (with OOB) over its channel, ns; 0 when the channel is not modelled. A read
+    /// transfers after the array, a program before it; both hold their die meanwhile. Channels serve in order
+    /// of request.
     pub transfer_ns: u64,
     /// Time that suspending and resuming an operation adds to it, ns (policy `Suspend`).
     pub suspend_ns: u64,
@@ -103,20 +105,20 @@ pub struct DieUse {
 ///
 /// The array calls `operate`, `compute`, `join` and `settle`; the host side calls the rest.
 pub trait Timing {
-    /// Sets the clock to 0 and the statistics to zero, and forgets all that was not reported. There must be nothing in
-    /// flight ([`Timing::drain`] sees to that). `written` holds the number of programmed pages of each block, indexed
-    /// by PBN.
+    /// Sets the clock to 0 and the statistics to zero, and forgets all that was not reported. There must be
+    /// nothing in flight ([`Timing::drain`] sees to that). `written` holds the number of programmed pages of
+    /// each block, indexed by PBN.
     fn start(&mut self, written: &[u16]);
 
     /// Submits an operation that may begin once `after` is reached. Keeps the order inside a block that
-    /// [`crate::Nand`] promises: a program waits until the programs before it in its block are queued (and, if the block
-    /// was just erased, until the erase ended); a read waits for the program of its page; an erase waits for
-    /// everything submitted to its block before. A read of a page that no program submitted before it fills (a scan)
-    /// waits only for the erases before it.
+    /// [`crate::Nand`] promises: a program waits until the programs before it in its block are queued (and,
+    /// if the block was just erased, until the erase ended); a read waits for the program of its page; an
+    /// erase waits for everything submitted to its block before. A read of a page that no program submitted
+    /// before it fills (a scan) waits only for the erases before it.
     fn operate(&mut self, op: Operation, after: Done) -> Done;
 
-    /// Work of `ns` on one of the controller's cores, first come first served. No work needs no core: it is done with
-    /// `after`.
+    /// Work of `ns` on one of the controller's cores, first come first served. No work needs no core: it is
+    /// done with `after`.
     fn compute(&mut self, ns: u64, after: Done) -> Done;
 
     /// The completion of both.
@@ -131,19 +133,20 @@ pub trait Timing {
     /// A token for the present: what a request that arrives now waits for.
     fn arrival(&self) -> Done;
 
-    /// Asks [`Timing::next`] to report `tag` when `done` is reached (at once, before time moves, if it is in the past).
-    /// Each call is answered by one report, whatever the tag.
+    /// Asks [`Timing::next`] to report `tag` when `done` is reached (at once, before time moves, if it is in
+    /// the past). Each call is answered by one report, whatever the tag.
     fn watch(&mut self, done: Done, tag: u32);
 
     /// Asks [`Timing::next`] to report `tag` at `at_ns` (at once if that is in the past).
     fn alarm(&mut self, at_ns: u64, tag: u32);
 
-    /// Moves the clock to the next reported event and returns `(tag, now)`. `None` when nothing is left to report, with
-    /// the clock where it was, even if operations that nobody watches are in flight.
+    /// Moves the clock to the next reported event and returns `(tag, now)`. `None` when nothing is left to
+    /// report, with the clock where it was, even if operations that nobody watches are in flight.
     fn next(&mut self) -> Option<(u32, u64)>;
 
-    /// Lets everything in flight finish and moves the clock to the end of it. What falls due meanwhile is reported by
-    /// [`Timing::next`] afterwards, in its order but at the present; alarms that lie further ahead stay.
+    /// Lets everything in flight finish and moves the clock to the end of it. What falls due meanwhile is
+    /// reported by [`Timing::next`] afterwards, in its order but at the present; alarms that lie further
+    /// ahead stay.
     fn drain(&mut self);
 
     /// Where each die's time went, indexed by die; nowhere under [`NoClock`], which has no dies.

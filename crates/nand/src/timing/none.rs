@@ -7,8 +7,8 @@ use crate::Done;
 
 /// The model in which nothing takes time: for warm-up, counting and logic tests.
 ///
-/// Every [`Done`] is [`Done::READY`], the clock stands at 0, and watches and alarms are reported in the order in which
-/// they were asked for.
+/// Every [`Done`] is [`Done::READY`], the clock stands at 0, and watches and alarms are reported in the order
+/// in which they were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct NoClock {
     reports: VecDeque<u32>,

@@ -1,7 +1,8 @@
 //! The queue model: an operation enters its die's queue when what it waits for is complete.
 //!
-//! An operation passes three gates in this order, each of them for good: the erases of its block that were submitted
-//! before it (*fence*), its `after`, and its *turn* in the block. Then it stands in its die's queue.
+//! An operation passes three gates in this order, each of them for good: the erases of its block that were
+//! submitted before it (*fence*), its `after`, and its *turn* in the block. Then it stands in its die's
+//! queue.
 //!
 //! | operation | its turn comes with |
 //! | --- | --- |
@@ -11,11 +12,11 @@
 //!
 //! Nothing waits for something submitted later, so the model cannot lock up.
 //!
-//! A die serves one operation at a time. With channels, a read holds the die while it waits for the channel and
-//! transfers, and a program while it waits, transfers and programs: a die has one page register.
+//! A die serves one operation at a time. With channels, a read holds the die while it waits for the channel
+//! and transfers, and a program while it waits, transfers and programs: a die has one page register.
 //!
-//! Simultaneous events happen in the order in which they were scheduled; a die chooses its next operation when all that
-//! the end of the last one sets free stands in its queue.
+//! Simultaneous events happen in the order in which they were scheduled; a die chooses its next operation
+//! when all that the end of the last one sets free stands in its queue.
 
 use std::collections::VecDeque;
 
@@ -26,8 +27,8 @@ use crate::{Class, Done};
 
 /// The event-driven model: a queue per die and per channel.
 ///
-/// A token names a slot and its generation; when the operation ends the slot is reused and the token, stale now, means
-/// "done". Nobody has to give a token back.
+/// A token names a slot and its generation; when the operation ends the slot is reused and the token, stale
+/// now, means "done". Nobody has to give a token back.
 #[derive(Clone, Debug)]
 pub struct Queued {
     suspend_ns: u64,
@@ -166,8 +167,8 @@ impl Queued {
         }
     }
 
-    /// When the next of its own events falls due, ns: nothing completes before, unless it is submitted meanwhile. `None`:
-    /// nothing is in flight.
+    /// When the next of its own events falls due, ns: nothing completes before, unless it is submitted
+    /// meanwhile. `None`: nothing is in flight.
     pub fn next_ns(&mut self) -> Option<u64> {
         self.agenda.next_ns()
     }
@@ -235,7 +236,8 @@ impl Queued {
         match this.node {
             Node::Read => {
                 block.active += 1;
-                // A page not submitted is erased (recovery scans it), and must not wait for a program to come.
+                // A page not submitted is erased (recovery scans it), and must not wait for a program to
+                // come.
                 if this.page >= block.done && this.page < block.submitted {
                     let mut program = block.first;
                     for _ in block.done..this.page {

@@ -1,7 +1,8 @@
 //! The reservation model: a die is booked at the moment an operation is submitted.
 //!
-//! Source: FEMU's `ssd_advance_status` (`next_lun_avail_time`). Its flaw is known and kept: an operation that waits for
-//! another one elsewhere holds its die idle until then, and whatever is submitted later queues behind the gap.
+//! Source: FEMU's `ssd_advance_status` (`next_lun_avail_time`). Its flaw is known and kept: an operation that
+//! waits for another one elsewhere holds its die idle until then, and whatever is submitted later queues
+//! behind the gap.
 
 use std::collections::VecDeque;
 
@@ -11,12 +12,12 @@ use crate::Done;
 
 /// The reservation model, FEMU's rule. `Done` holds the time of completion in ns.
 ///
-/// An operation starts at `max(now, after, its die is free)`. With a channel (`transfer_ns > 0`) a read then waits until
-/// the channel is free and transfers while it still holds the die; a program transfers first.
+/// An operation starts at `max(now, after, its die is free)`. With a channel (`transfer_ns > 0`) a read then
+/// waits until the channel is free and transfers while it still holds the die; a program transfers first.
 ///
-/// The order inside a block needs no further care: all operations of a block are on one die, a die is booked in the
-/// order of submission and never before the end of its last booking, so a read starts after the program of its page has
-/// ended and an erase after everything before it.
+/// The order inside a block needs no further care: all operations of a block are on one die, a die is booked
+/// in the order of submission and never before the end of its last booking, so a read starts after the
+/// program of its page has ended and an erase after everything before it.
 #[derive(Clone, Debug)]
 pub struct Reserved {
     times: Times,
@@ -55,8 +56,8 @@ struct Die {
     channel: u32,
     /// Everything booked so far, past and future.
     booked_ns: [u64; 5],
-    /// The end of the timeline: the segments that had not ended when the last one was booked. `die_use` cuts off what
-    /// lies beyond the present.
+    /// The end of the timeline: the segments that had not ended when the last one was booked. `die_use` cuts
+    /// off what lies beyond the present.
     recent: VecDeque<Segment>,
 }
 

@@ -57,7 +57,7 @@ use cache::Cache;
 use collect::Collector;
 use group::{most_bytes, Reach};
 use map::{Map, Page, Shape};
-use nand::{Done, Fault, Lpn, Nand, Oob, Ppn, Sink};
+use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
 
 /// LeaFTL.
 #[derive(Clone, Debug)]
@@ -269,10 +269,9 @@ impl Scheme for Leaftl {
         let (lpns, groups) = (1 << shape.group_shift, config.exported_pages.div_ceil(1 << shape.group_shift));
         debug_assert!(most_bytes(lpns) <= Records::longest_record(geometry.page_bytes));
         let window = 2 * gamma + 1;
-        if Oob::BYTES + window > geometry.oob_bytes || !flash.reserve(2 * slots, window) {
+        if flash.reserve(2 * slots, window).is_err() {
             return Err(ConfigError(format!(
-                "scheme leaftl: gamma = {gamma} needs an array with a data buffer and {} bytes of OOB a page, and this \
-                 one has {} bytes",
+                "scheme leaftl: gamma = {gamma} needs {} bytes of OOB a page, and this array has {} bytes",
                 Oob::BYTES + window,
                 geometry.oob_bytes
             ))
@@ -336,7 +335,7 @@ impl Scheme for Leaftl {
         let Some(answer) = answer else { return Ok((None, known)) };
         let predicted = Ppn(answer.ppn);
         if answer.exact {
-            let (oob, done) = flash.read_data(predicted, lpn, Sink::Host, Cause::Host, known)?;
+            let (oob, done) = flash.read_data(predicted, lpn, Cause::Host, known)?;
             flash.counters.model_hits += hit;
             return Ok((Some(oob), done));
         }
@@ -347,7 +346,7 @@ impl Scheme for Leaftl {
             }
             Guessed::Wrong(done) => {
                 let there = self.map.neighbour(flash.spare(), predicted, lpn);
-                let (oob, done) = flash.read_data(there, lpn, Sink::Host, Cause::Host, done)?;
+                let (oob, done) = flash.read_data(there, lpn, Cause::Host, done)?;
                 Ok((Some(oob), done))
             }
             Guessed::Lost(fault) => Err(fault),

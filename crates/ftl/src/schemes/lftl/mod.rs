@@ -58,7 +58,7 @@ use crate::space::Stream;
 use collect::Collector;
 use linear::{BlockLists, Settings};
 use map::{Map, Shape};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Sink, Source};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Source};
 use open::Open;
 use record::{Chunk, MOST_LPAS};
 use writer::Writer;
@@ -194,7 +194,7 @@ impl Scheme for Lftl {
         let shape = Self::shape(config, &geometry)?;
         let lists = BlockLists::new(&geometry).map_err(|what| ConfigError(format!("scheme lftl: {what}")))?;
         let list_bytes = lists.list_bytes();
-        if Oob::BYTES + list_bytes as u32 > geometry.oob_bytes || !flash.reserve(0, list_bytes as u32) {
+        if flash.reserve(0, list_bytes as u32).is_err() {
             return Err(ConfigError(format!(
                 "scheme lftl: the block list of a linear group takes {list_bytes} bytes of OOB beside {}, and this array has {}",
                 Oob::BYTES,
@@ -244,7 +244,7 @@ impl Scheme for Lftl {
         if found.hit && found.by_model {
             flash.follow_prediction();
         }
-        let (oob, done) = flash.read_data(ppn, lpn, Sink::Host, Cause::Host, known)?;
+        let (oob, done) = flash.read_data(ppn, lpn, Cause::Host, known)?;
         Ok((Some(oob), done))
     }
 

@@ -86,7 +86,7 @@ fn a_block_whose_erase_failed_fails_for_ever() {
             if let Err(Fault::EraseFailed { block: failed, .. }) = nand.erase(block, NOW) {
                 assert_eq!(failed, block);
                 assert!(matches!(
-                    nand.read(ppn, Class::HostRead, Sink::Host, NOW),
+                    nand.read(ppn, Class::HostRead, TO_HOST, NOW),
                     Err(Fault::Uncorrectable { .. })
                 ));
                 assert!(nand.erase(block, NOW).is_err());
@@ -110,7 +110,7 @@ fn an_uncorrectable_page_is_a_property_of_what_was_written() {
             for page in 0..64 {
                 let ppn = nand.geometry().page_in(block, page);
                 nand.program(ppn, data(ppn.0, 1), WRITE, Source::Host, NOW).unwrap();
-                let mut reads = || nand.read(ppn, Class::HostRead, Sink::Host, NOW).is_ok();
+                let mut reads = || nand.read(ppn, Class::HostRead, TO_HOST, NOW).is_ok();
                 let first = reads();
                 assert!((0..3).all(|_| reads() == first));
                 assert_eq!(nand.inspect(ppn, &mut Vec::new()).is_some(), first);
@@ -164,7 +164,7 @@ fn a_lost_page_scans_and_does_not_read() {
         assert_eq!(nand.scan(ppn, NOW).unwrap().0, Some(oob));
         assert_eq!(nand.peek(ppn), Some(oob));
         assert_eq!(nand.inspect(ppn, &mut Vec::new()), None);
-        let read = nand.read(ppn, Class::HostRead, Sink::Host, NOW);
+        let read = nand.read(ppn, Class::HostRead, TO_HOST, NOW);
         assert!(matches!(read, Err(Fault::Uncorrectable { ppn: page, .. }) if page == ppn));
     }
 }
@@ -195,7 +195,7 @@ fn a_torn_block_reads_as_nothing_until_it_is_erased() {
     for page in 0..4 {
         let ppn = at(&nand, 3, page);
         assert!(nand.scan(ppn, NOW).is_err());
-        assert!(nand.read(ppn, Class::HostRead, Sink::Host, NOW).is_err());
+        assert!(nand.read(ppn, Class::HostRead, TO_HOST, NOW).is_err());
     }
     nand.erase(Pbn(3), NOW).unwrap();
     let ppn = at(&nand, 3, 0);
@@ -210,5 +210,5 @@ fn a_retired_block_stays_readable() {
     nand.program(ppn, data(1, 1), WRITE, Source::Host, NOW).unwrap();
     nand.retire(Pbn(3));
     assert!(nand.is_bad(Pbn(3)));
-    assert_eq!(nand.read(ppn, Class::HostRead, Sink::Host, NOW).unwrap().0, data(1, 1));
+    assert_eq!(nand.read(ppn, Class::HostRead, TO_HOST, NOW).unwrap().0, data(1, 1));
 }

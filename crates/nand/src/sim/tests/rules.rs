@@ -4,7 +4,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use super::*;
 
-/// An array with data in block 0, translation pages in block 1, block 2 bad, and a copied translation page in block 9.
+/// An array with data in block 0, translation pages in block 1, block 2 bad, and a copied translation page in
+/// block 9.
 fn prepared() -> SimNand<NoClock> {
     let mut nand = plain();
     let (d, t, m) = (at(&nand, 0, 0), at(&nand, 1, 0), at(&nand, 1, 1));
@@ -115,10 +116,10 @@ fn copies_and_patches_of_the_wrong_page() {
 #[test]
 fn reads_and_erases() {
     refused("is not programmed, the block holds 1 pages", |nand| {
-        let _ = nand.read(at(nand, 0, 1), Class::HostRead, Sink::Host, NOW);
+        let _ = nand.read(at(nand, 0, 1), Class::HostRead, TO_HOST, NOW);
     });
     refused("read of page Ppn(4294967295) (the device has 96 pages): outside the device", |nand| {
-        let _ = nand.read(Ppn(u32::MAX), Class::HostRead, Sink::Host, NOW);
+        let _ = nand.read(Ppn(u32::MAX), Class::HostRead, TO_HOST, NOW);
     });
     refused("scan of page Ppn(96)", |nand| {
         let _ = nand.scan(Ppn(96), NOW);
@@ -150,7 +151,7 @@ fn the_page_buffer_is_used_once_and_for_metadata() {
     refused(unused, |nand| {
         read(nand, 1, 0, Sink::Controller);
         assert_eq!(nand.buffer()[..4], *b"abc\0");
-        read(nand, 0, 0, Sink::Host);
+        read(nand, 0, 0, TO_HOST);
         nand.buffer();
     });
     refused(unused, |nand| {

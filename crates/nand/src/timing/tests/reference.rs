@@ -1,10 +1,11 @@
 //! The queue model against a slow simulator written differently, on random graphs of operations.
 //!
-//! The reference has no queues, no tokens and no event list: at each step it looks at every operation and every die for
-//! the earliest thing that can happen. Durations are prime and every operation waits for a delay of its own, so that no
-//! two become ready together but by a rule of the block. What remains simultaneous (a transfer as long as another one,
-//! on two dies of one channel) happens in the order in which it was scheduled. Only a delay that ends in the very ns of
-//! a die's phase is not ranked here: one graph in some 10,000 differs by that, none of those below.
+//! The reference has no queues, no tokens and no event list: at each step it looks at every operation and
+//! every die for the earliest thing that can happen. Durations are prime and every operation waits for a
+//! delay of its own, so that no two become ready together but by a rule of the block. What remains
+//! simultaneous (a transfer as long as another one, on two dies of one channel) happens in the order in which
+//! it was scheduled. Only a delay that ends in the very ns of a die's phase is not ranked here: one graph in
+//! some 10,000 differs by that, none of those below.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -119,8 +120,8 @@ enum Phase {
 struct ReferenceDie {
     running: Option<(usize, Phase)>,
     suspended: Option<(usize, u64)>,
-    /// The rank in which the end of the phase under way was scheduled, and that of the last phase that ended, with its
-    /// time.
+    /// The rank in which the end of the phase under way was scheduled, and that of the last phase that ended,
+    /// with its time.
     rank: u64,
     ended: (u64, u64),
     use_ns: [u64; 3],
@@ -218,8 +219,8 @@ impl Reference<'_> {
         Some((start_ns, first.2))
     }
 
-    /// The next thing that happens on a die: its time, the rank of what it follows from, whether it is an end (0) or
-    /// the beginning (1) of an operation, and of which; `None` resumes the suspended one.
+    /// The next thing that happens on a die: its time, the rank of what it follows from, whether it is an end
+    /// (0) or the beginning (1) of an operation, and of which; `None` resumes the suspended one.
     fn next_on(&self, die: u32) -> Option<(u64, u64, u32, Option<usize>)> {
         let (at_ns, what, item) = self.next_unordered(die)?;
         let this = &self.dies[die as usize];

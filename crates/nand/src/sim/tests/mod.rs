@@ -8,11 +8,13 @@ mod staging;
 
 use crate::timing::{DieUse, NoClock, Operation, Timing};
 use crate::{
-    Class, Device, Done, Geometry, Nand, Oob, PageKind, Pbn, Ppn, SimNand, SimOptions, Sink, Source,
+    Class, DataBuffer, Device, Done, Geometry, Lpn, Nand, Oob, PageKind, Pbn, Ppn, SimNand, SimOptions, Sink,
+    Source, SpareBytes, SpareRefused,
 };
 
 const WRITE: Class = Class::HostWrite;
 const NOW: Done = Done::READY;
+const TO_HOST: Sink = Sink::Host(Lpn(0));
 
 /// 2 channels x 2 luns x 2 planes x 3 blocks x 4 pages of 512 bytes.
 fn small() -> Device {
@@ -107,7 +109,7 @@ fn each_operation_reaches_the_clock_with_its_place_and_what_it_waits_for() {
     let mut nand = SimNand::new(&small(), Recorder::default(), SimOptions::default());
     let ppn = at(&nand, 21, 0); // superblock 2, unit 5: plane 1 of die 1
     let programmed = nand.program(ppn, data(1, 1), WRITE, Source::Host, Done(70)).unwrap();
-    let (_, read) = nand.read(ppn, Class::CollectionRead, Sink::Host, programmed).unwrap();
+    let (_, read) = nand.read(ppn, Class::CollectionRead, TO_HOST, programmed).unwrap();
     let (_, scanned) = nand.scan(ppn, read).unwrap();
     assert_eq!(nand.erase(Pbn(21), scanned).unwrap().0, 4);
     assert_eq!((nand.join(Done(3), Done(9)).0, nand.settle().0, nand.compute(5, Done(6)).0), (9, 4, 11));
@@ -138,7 +140,7 @@ fn operations_are_counted_by_class() {
     let before = *nand.counts();
     nand.read(a, Class::CollectionRead, Sink::Controller, NOW).unwrap();
     nand.program(b, data(1, 1), Class::CollectionProgram, Source::Page(a), NOW).unwrap();
-    nand.read(b, Class::HostRead, Sink::Host, NOW).unwrap();
+    nand.read(b, Class::HostRead, TO_HOST, NOW).unwrap();
     nand.scan(b, NOW).unwrap();
     nand.erase(Pbn(0), NOW).unwrap();
     let counts = *nand.counts();

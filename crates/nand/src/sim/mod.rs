@@ -1,7 +1,8 @@
-//! The simulated array: page states, OOB, metadata contents, wear, bad blocks, faults; one timing model plugged in.
+//! The simulated array: page states, OOB, metadata contents, wear, bad blocks, faults; one timing model
+//! plugged in.
 //!
-//! User bytes do not exist here. Nine bytes a physical page hold the OOB; only translation and metadata pages have
-//! contents.
+//! User bytes do not exist here. Nine bytes a physical page hold the OOB; only translation and metadata pages
+//! have contents.
 
 mod array;
 mod contents;
@@ -15,7 +16,10 @@ mod tests;
 use serde::Serialize;
 
 use crate::timing::{OpKind, Operation, Timing};
-use crate::{Class, Device, Done, Fault, Geometry, Hint, Nand, Oob, Pbn, Ppn, Sink, Source};
+use crate::{
+    Class, DataBuffer, Device, Done, Fault, Geometry, Hint, Nand, Oob, Pbn, Ppn, Sink, Source, SpareBytes,
+    SpareRefused,
+};
 
 use array::Array;
 use layout::Place;
@@ -23,29 +27,30 @@ use layout::Place;
 /// What a simulated array does besides its device's description. The default is a faultless one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimOptions {
-    /// Seed of every fault.
+    /// Seed of every fault and of the blocks bad from the factory: equal seeds meet the same ones.
     pub seed: u64,
-    /// Blocks bad from the factory, parts per million; `None` takes the device's. Spread evenly at random over all
-    /// blocks: nothing keeps a superblock of a tiny device from being bad altogether.
+    /// Blocks bad from the factory, parts per million; `None` takes the device's. Spread evenly at random
+    /// over all blocks: nothing keeps a superblock of a tiny device from being bad altogether.
     pub factory_bad_ppm: Option<u32>,
     /// Programs that fail, parts per million: a property of the page and its block's erase count.
     pub program_fail_ppm: u32,
-    /// Erases that fail, parts per million: a property of the block and its erase count. A block fails for ever.
+    /// Erases that fail, parts per million: a property of the block and its erase count. A block fails for
+    /// ever.
     pub erase_fail_ppm: u32,
-    /// Data pages that cannot be read, parts per million: a property of the page as written, not of the attempt. Their
-    /// OOB, which has a code of its own, can be scanned.
+    /// Data pages that cannot be read, parts per million: a property of the page as written, not of the
+    /// attempt. Their OOB, which has a code of its own, can be scanned.
     pub uncorrectable_ppm: u32,
     /// Reads of translation and metadata pages that fail once, parts per million: the next attempt succeeds.
     pub metadata_retry_ppm: u32,
-    /// Copies and patches of metadata pages leave the old page its content. By default it moves, which is faster, and
-    /// the old page can no longer be read.
+    /// Copies and patches of metadata pages leave the old page its content. By default it moves, which is
+    /// faster, and the old page can no longer be read.
     pub keep_stale: bool,
 }
 
 /// Operations counted at the array, failed ones included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OpCounts {
-    /// Page reads by [`Class`]. Scans count as host reads.
+    /// Page reads by [`Class`]. Scans count as collection reads.
     pub reads: [u64; 5],
     /// Page programs by [`Class`].
     pub programs: [u64; 5],
@@ -54,17 +59,17 @@ pub struct OpCounts {
 }
 
 impl OpCounts {
-    /// Reads of all classes.
+    /// Page reads of all classes, scans and failed ones included.
     pub fn total_reads(&self) -> u64 {
         self.reads.iter().sum()
     }
 
-    /// Programs of all classes.
+    /// Page programs of all classes, failed ones included.
     pub fn total_programs(&self) -> u64 {
         self.programs.iter().sum()
     }
 
-    /// Erases.
+    /// Block erases, failed ones included.
     pub fn total_erases(&self) -> u64 {
         self.erases.iter().sum()
     }
@@ -83,13 +88,13 @@ impl OpCounts {
 /// Erase counts over the blocks that are not bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WearSpread {
-    /// Least.
+    /// Erases of the block that was erased least.
     pub min: u32,
-    /// Greatest.
+    /// Erases of the block that was erased most.
     pub max: u32,
-    /// Mean.
+    /// Erases of a block in the mean.
     pub mean: f64,
-    /// Standard deviation (of the population).
+    /// Standard deviation of the erases of all blocks (of the population, not of a sample).
     pub stddev: f64,
 }
 
@@ -130,20 +135,20 @@ impl<T: Timing> SimNand<T> {
         nand
     }
 
-    /// The timing model.
+    /// The timing model, for the host side that drives its clock.
     pub fn timing(&mut self) -> &mut T {
         &mut self.timing
     }
 
-    /// The same array under another clock, which starts at 0. Counters go on. Nothing may be in flight, and no
-    /// [`Done`] of the old clock but [`Done::READY`] may be used any more.
+    /// The same array under another clock, which starts at 0. Counters go on. Nothing may be in flight, and
+    /// no [`Done`] of the old clock but [`Done::READY`] may be used any more.
     pub fn with_timing<U: Timing>(self, timing: U) -> SimNand<U> {
         let mut nand = SimNand { array: self.array, counts: self.counts, timing };
         nand.start();
         nand
     }
 
-    /// Operations so far.
+    /// Operations since the array was new, under every clock it had.
     pub fn counts(&self) -> &OpCounts {
         &self.counts
     }
@@ -153,25 +158,26 @@ impl<T: Timing> SimNand<T> {
         self.array.wear()
     }
 
-    /// Erases of one block so far.
+    /// Erases of one block that worked, since the array was new.
     pub fn erases_of(&self, block: Pbn) -> u32 {
         self.array.blocks[block.0 as usize].erases
     }
 
-    /// The OOB of a page as [`Nand::scan`] would find it, `None` when it is erased or torn. Costs no time and counts as
-    /// nothing: only for checkers and invariants, never for a scheme.
+    /// The OOB of a page as [`Nand::scan`] would find it, `None` when it is erased or torn. Costs no time and
+    /// counts as nothing: only for checkers and invariants, never for a scheme.
     pub fn peek(&self, ppn: Ppn) -> Option<Oob> {
         self.array.oob(ppn).ok().flatten()
     }
 
-    /// Power was cut while `ppn` was being programmed: it reads as uncorrectable from now on. It must be programmed
-    /// already, or be the next page of its block, which this then spends. The block may have been retired since.
+    /// Power was cut while `ppn` was being programmed: it reads as uncorrectable from now on. It must be
+    /// programmed already, or be the next page of its block, which this then spends. The block may have been
+    /// retired since.
     pub fn torn(&mut self, ppn: Ppn) {
         self.array.tear(ppn);
     }
 
-    /// Power was cut while `block` was being erased: all its pages read as uncorrectable, and it must be erased before
-    /// it is programmed. It may have been retired since.
+    /// Power was cut while `block` was being erased: all its pages read as uncorrectable, and it must be
+    /// erased before it is programmed. It may have been retired since.
     pub fn torn_block(&mut self, block: Pbn) {
         self.array.tear_block(block);
     }
@@ -181,7 +187,7 @@ impl<T: Timing> SimNand<T> {
         self.array.heap_bytes()
     }
 
-    /// Metadata page buffers in use and allocated.
+    /// Page-sized buffers for contents of metadata pages: how many are in use, and how many are allocated.
     pub fn metadata_buffers(&self) -> (usize, usize) {
         self.array.metadata_buffers()
     }
@@ -191,8 +197,8 @@ impl<T: Timing> SimNand<T> {
         self.array.keep_no_contents();
     }
 
-    /// Gives a block of a fresh array the state that an image has of it, and its pages from the first on: `None` for a
-    /// torn one. A page that cannot stand in one block with those before it counts as torn.
+    /// Gives a block of a fresh array the state that an image has of it, and its pages from the first on:
+    /// `None` for a torn one. A page that cannot stand in one block with those before it counts as torn.
     pub(crate) fn restore(
         &mut self,
         block: Pbn,
@@ -331,17 +337,37 @@ impl<T: Timing> Nand for SimNand<T> {
         self.array.superseded(ppn);
     }
 
-    fn reserve(&mut self, slots: u32, spare: u32) -> bool {
-        self.array.reserve(slots, spare)
+    #[inline]
+    fn expect(&self, hint: Hint) {
+        self.array.expect(hint);
     }
 
-    fn hold(&mut self, slot: u32, oob: Oob) {
-        assert!(oob.kind == crate::PageKind::Data, "hold: {oob:?} is not user data");
-        self.array.staging.hold(slot, oob);
+    fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
+        self.array.inspect(ppn, content)
+    }
+}
+
+impl<T: Timing> DataBuffer for SimNand<T> {
+    fn reserve_slots(&mut self, slots: u32) {
+        self.array.staging.reserve_slots(slots as usize);
     }
 
-    fn held(&mut self, slot: u32) -> Oob {
-        self.array.held(slot)
+    fn store(&mut self, slot: u32, oob: Oob) {
+        assert!(oob.kind == crate::PageKind::Data, "store: {oob:?} is not user data");
+        self.array.staging.store(slot, oob);
+    }
+
+    fn deliver(&mut self, slot: u32) -> Oob {
+        match self.array.staging.stored(slot) {
+            Some(oob) => oob,
+            None => panic!("deliver: slot {slot} of the data buffer holds nothing"),
+        }
+    }
+}
+
+impl<T: Timing> SpareBytes for SimNand<T> {
+    fn reserve_spare(&mut self, bytes: u32) -> Result<(), SpareRefused> {
+        self.array.reserve_spare(bytes)
     }
 
     fn attach(&mut self, spare: &[u8]) {
@@ -354,14 +380,5 @@ impl<T: Timing> Nand for SimNand<T> {
 
     fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
         self.array.staging.of(ppn)
-    }
-
-    #[inline]
-    fn expect(&self, hint: Hint) {
-        self.array.expect(hint);
-    }
-
-    fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
-        self.array.inspect(ppn, content)
     }
 }

@@ -11,41 +11,42 @@ use std::path::Path;
 
 use crate::energy::EnergyModel;
 use crate::timing::{Policy, Times};
-use crate::Geometry;
+use crate::{Geometry, GeometryError};
 
-pub use parse::parse_size;
+pub use parse::{parse_size, SizeError};
 
 /// The embedded presets: name and text.
 const PRESETS: [(&str, &str); 7] = [
-    ("femu-32g", include_str!("../devices/femu-32g.toml")),
-    ("tpftl-512m", include_str!("../devices/tpftl-512m.toml")),
-    ("tpftl-16g", include_str!("../devices/tpftl-16g.toml")),
-    ("flashsim-slc", include_str!("../devices/flashsim-slc.toml")),
-    ("ufs-32g", include_str!("../devices/ufs-32g.toml")),
-    ("d4", include_str!("../devices/d4.toml")),
-    ("slow-512m", include_str!("../devices/slow-512m.toml")),
+    ("femu-32g", include_str!("../../devices/femu-32g.toml")),
+    ("tpftl-512m", include_str!("../../devices/tpftl-512m.toml")),
+    ("tpftl-16g", include_str!("../../devices/tpftl-16g.toml")),
+    ("flashsim-slc", include_str!("../../devices/flashsim-slc.toml")),
+    ("ufs-32g", include_str!("../../devices/ufs-32g.toml")),
+    ("d4", include_str!("../../devices/d4.toml")),
+    ("slow-512m", include_str!("../../devices/slow-512m.toml")),
 ];
 
 /// One SSD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// Short name.
+    /// Short name, by which presets are asked for and results are labelled.
     pub name: String,
     /// What it is, in one line.
     pub what: String,
-    /// Shape of the array.
+    /// Shape of the array: it decides how much can go on at once.
     pub geometry: Geometry,
-    /// Array read, ns.
+    /// From the array into the die's register, ns; the transfer comes on top.
     pub read_ns: u64,
-    /// Array program, ns.
+    /// From the die's register into the array, ns; the transfer comes on top.
     pub program_ns: u64,
-    /// Block erase, ns.
+    /// Erasing a block, ns.
     pub erase_ns: u64,
     /// Time that a suspension adds to an operation, ns.
     pub suspend_ns: u64,
-    /// Bandwidth of each channel, MB/s (10^6 bytes); 0 = transfers take no time and the channel is not modelled.
+    /// Bandwidth of each channel, MB/s (10^6 bytes); 0 = transfers take no time and the channel is not
+    /// modelled.
     pub channel_mb_s: f64,
-    /// Logical pages that the host sees.
+    /// Logical pages that the host sees: LPNs are below this. The rest is over-provisioning.
     pub exported_pages: u32,
     /// Blocks bad from the factory, parts per million.
     pub factory_bad_ppm: u32,
@@ -59,7 +60,7 @@ pub struct Device {
     pub controller_cores: u32,
     /// Memory in the controller, bytes, where the device is known for it.
     pub sram_bytes: Option<u64>,
-    /// What it draws.
+    /// Currents from which [`EnergyModel::joules`] makes energy.
     pub energy: EnergyModel,
 }
 
@@ -107,12 +108,12 @@ impl Problem {
 }
 
 impl Device {
-    /// Names of the presets.
+    /// Names that [`Device::named`] knows, in the order in which they are listed to users.
     pub fn presets() -> [&'static str; PRESETS.len()] {
         PRESETS.map(|(name, _)| name)
     }
 
-    /// A preset.
+    /// The preset of this name; an error lists the names there are.
     pub fn named(name: &str) -> Result<Device, DeviceError> {
         match PRESETS.iter().find(|(preset, _)| *preset == name) {
             Some((preset, text)) => Device::parse(&format!("{preset}.toml"), text),
@@ -167,7 +168,7 @@ impl Device {
         }
     }
 
-    /// Durations for a timing model.
+    /// Durations for a timing model; a transfer moves a page with its OOB.
     pub fn times(&self) -> Times {
         let page = u64::from(self.geometry.page_bytes) + u64::from(self.geometry.oob_bytes);
         let transfer_ns =
@@ -187,7 +188,7 @@ impl Device {
         self.geometry.raw_bytes()
     }
 
-    /// Capacity that the host sees.
+    /// Capacity that the host sees, in bytes.
     pub fn exported_bytes(&self) -> u64 {
         u64::from(self.exported_pages) * u64::from(self.geometry.page_bytes)
     }
@@ -216,7 +217,8 @@ impl Device {
         Ok(self)
     }
 
-    /// Whether every field is possible. Every constructor ends with this; fields changed afterwards are the caller's.
+    /// Whether every field is possible. Every constructor ends with this; fields changed afterwards are the
+    /// caller's.
     pub fn check(&self) -> Result<(), DeviceError> {
         self.problem().map_or(Ok(()), |problem| Err(self.error(problem)))
     }
@@ -252,8 +254,8 @@ impl Device {
     }
 
     fn problem(&self) -> Option<Problem> {
-        if let Err(what) = self.geometry.check() {
-            return Some(geometry_problem(&what));
+        if let Err(error) = self.geometry.check() {
+            return Some(geometry_problem(error));
         }
         let durations = [
             ("times.read_us", self.read_ns),
@@ -299,13 +301,10 @@ impl Device {
 }
 
 /// [`Geometry::check`]'s sentence, with its key.
-fn geometry_problem(what: &str) -> Problem {
-    let what = what.strip_prefix("geometry: ").unwrap_or(what);
-    let first = what.split(' ').next().unwrap_or_default();
-    if parse::GEOMETRY_KEYS.contains(&first) {
-        Problem { key: format!("geometry.{first}"), what: format!("geometry.{what}") }
-    } else {
-        Problem { key: "geometry".into(), what: format!("geometry has {what}") }
+fn geometry_problem(error: GeometryError) -> Problem {
+    match error.field() {
+        Some(field) => Problem { key: format!("geometry.{field}"), what: format!("geometry.{error}") },
+        None => Problem::new("geometry", format!("has {error}")),
     }
 }
 

@@ -71,7 +71,8 @@ fn erase(block: u32) -> Operation {
     operation(OpKind::Erase, Class::Erase, block, 0)
 }
 
-/// Each completion is blocked one ns before its time and ready at its time; nothing else is reported, nothing lost.
+/// Each completion is blocked one ns before its time and ready at its time; nothing else is reported, nothing
+/// lost.
 #[track_caller]
 fn expect<T: Timing>(timing: &mut T, ends: &[(Done, u64)]) {
     const EARLY: u32 = 1 << 16;
@@ -378,7 +379,8 @@ on_both!(start_forgets, |timing| {
     let c = timing.compute(5, Done::READY);
     timing.watch(r, 0);
     let (_, at_ns) = timing.next().unwrap();
-    // First served, or first among host reads with the program suspended at 0; never behind what is forgotten.
+    // First served, or first among host reads with the program suspended at 0; never behind what is
+    // forgotten.
     assert!(at_ns == READ || at_ns == PROGRAM + READ);
     assert!(timing.now() > 5);
     timing.watch(c, 1);
