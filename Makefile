@@ -7,47 +7,57 @@ PROGRAMS := fio libnbd-bin python3-libnbd qemu-utils e2fsprogs mount util-linux 
 MACHINE := qemu-system-x86 busybox-static cpio xz-utils f2fs-tools fio
 GUEST := target/guest
 
-.PHONY: demo test setup programs guest lint bench
+.PHONY: demo test setup compiler guest lint bench
 
-# A C compiler is all that is needed beside Rust (some decompressors are C). Missing, it is installed on Debian.
-setup:
-	@command -v cargo >/dev/null || { echo "Rust is missing: install rustup, then run make again" >&2; exit 1; }
-	@command -v cc >/dev/null || { echo "== installing a C compiler (build-essential)"; \
-		apt-get update -qq && apt-get install -y -qq build-essential; }
+# Names the Debian packages of $(1) that are missing, then installs them with apt. SETUP=no installs nothing: tests that want
+# a program name it and leave that part out.
+define install
+	@command -v dpkg >/dev/null || exit 0; missing=; \
+	for package in $(1); do dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	echo "== $(2) these Debian packages, which are missing:$$missing"; \
+	if [ "$(SETUP)" = no ]; then echo "   SETUP=no: they are not installed"; exit 0; fi; \
+	echo "   Installing them with apt-get. To install nothing: make $(MAKECMDGOALS) SETUP=no"; \
+	(apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing) >/dev/null \
+		|| echo "   Some could not be installed. What needs them says so."
+endef
+
+# What builds `ftl`: Rust, and a C compiler (the memory allocator and a decompressor are C).
+compiler:
+	@command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup, then run make again" >&2; exit 1; }
+	$(if $(shell command -v cc),,$(call install,build-essential,Building needs))
+
+# Everything that the two commands of the README want beside Rust; both call it for what they need.
+setup: compiler
+	$(call install,$(PROGRAMS),The tests of the live device run)
 
 # Every test, after the format and lint gates. Tests that want the real traces look in the folder FTL_TRACES.
-test: setup programs lint
-	cargo test --workspace
-
-programs:
-	@dpkg -s $(PROGRAMS) >/dev/null 2>&1 || { echo "== installing $(PROGRAMS)"; \
-		(apt-get update -qq && apt-get install -y -qq --no-install-recommends $(PROGRAMS)) >/dev/null \
-		|| echo "some could not be installed; the tests that need them say so"; }
+test: setup lint
+	cargo test --workspace --locked
 
 # A virtual machine for F2FS: programs, and Debian's kernel, unpacked and not installed. Where FTL_GUEST names it, tests and
 # `ftl paper lftl --live` use it.
 guest:
-	@dpkg -s $(MACHINE) >/dev/null 2>&1 || { echo "== installing $(MACHINE)"; \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends $(MACHINE); }
+	$(call install,$(MACHINE),The virtual machine needs)
 	@test -d $(GUEST)/boot || { echo "== unpacking the kernel of linux-image-amd64 into $(GUEST)"; mkdir -p $(GUEST) && cd $(GUEST) && \
 		apt-get download -qq $$(apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: //p' | head -n 1) && \
 		for package in *.deb; do dpkg-deb -x "$$package" . && rm "$$package"; done; }
 	@echo "export FTL_GUEST=$(CURDIR)/$(GUEST)"
 
-lint: setup
+lint: compiler
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --quiet
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --locked --quiet
 
 # The simulator's own speed, beside the figures of issue and guide; takes a few minutes.
-bench: setup
-	cargo build --release --bin ftl
+bench: compiler
+	cargo build --release --locked --bin ftl
 	$(FTL) bench
 
 # Four schemes on one emulated SSD: first built-in jobs in steady state, then a small trace of our own making. Builds
 # what it needs; takes a minute or two after that.
-demo: setup
-	cargo build --release --bin ftl
+demo: compiler
+	cargo build --release --locked --bin ftl
 	@echo
 	@echo "== Four schemes, 64 jobs of 4 KiB on a 32 GiB device in steady state =="
 	$(FTL) compare examples/double-read.fio --schemes page,dftl,tpftl,learnedftl --device femu-32g --export 30GiB --cache 3% \

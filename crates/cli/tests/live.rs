@@ -240,7 +240,7 @@ fn load(mut stream: &UnixStream, known: &mut Known, pages: u64, next: &mut u64, 
             *next += 1;
             let page = next.wrapping_mul(0x9E37_79B9_7F4A_7C15) % pages;
             let mut head = 0x2560_9513u32.to_be_bytes().to_vec();
-            head.extend([0, (*next % 16 == 0) as u8, 0, 1]);
+            head.extend([0, (*next).is_multiple_of(16) as u8, 0, 1]);
             head.extend(next.to_be_bytes());
             head.extend((page * 4096).to_be_bytes());
             head.extend(4096u32.to_be_bytes());

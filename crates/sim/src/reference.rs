@@ -91,7 +91,9 @@ impl Reference {
     #[inline]
     fn index(&self, lpn: Lpn) -> Option<usize> {
         match self.verify {
-            Verify::Sampled => (lpn.0 % SAMPLE_STRIDE == 0).then_some((lpn.0 / SAMPLE_STRIDE) as usize),
+            Verify::Sampled => {
+                lpn.0.is_multiple_of(SAMPLE_STRIDE).then_some((lpn.0 / SAMPLE_STRIDE) as usize)
+            }
             Verify::Full => Some(lpn.0 as usize),
             Verify::Off => None,
         }

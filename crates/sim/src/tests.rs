@@ -51,7 +51,7 @@ impl<const FAULT: u8> Scheme for Faulty<FAULT> {
         at: Done,
     ) -> Result<(Option<Oob>, Done), Fault> {
         let (found, done) = self.0.read(flash, lpn, rest, at)?;
-        let watched = lpn.0 % SAMPLE_STRIDE == 0;
+        let watched = lpn.0.is_multiple_of(SAMPLE_STRIDE);
         match (FAULT, found) {
             (STALE, Some(oob)) if watched => Ok((Some(Oob { version: oob.version - 1, ..oob }), done)),
             (LOST, Some(_)) if watched => Ok((None, done)),

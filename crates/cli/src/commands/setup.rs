@@ -141,7 +141,7 @@ fn smaller(
 ) -> Result<Device, Stop> {
     let Some(factor) = factor else { return Ok(device) };
     let number = *count(&mut device.geometry);
-    if number % factor != 0 || number == factor {
+    if !number.is_multiple_of(factor) || number == factor {
         return Err(Stop::user(format!(
             "{option} {factor} does not divide the {number} {parts} of {}; give a divisor of {number}, and leave at least two \
              of them",

@@ -23,6 +23,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
+use maud::{html, Markup, PreEscaped, DOCTYPE};
 use sim::results::{to_value, OutputError, Run};
 
 use crate::table::facts::{facts, groups, labels, verdict, Group};
@@ -42,41 +43,20 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
                       img-src data: blob:; font-src data:";
 
 /// Why a report could not be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The runs could not be embedded.
-    Results(OutputError),
+    #[error("report: {0}")]
+    Results(#[from] OutputError),
     /// A plot could not be embedded.
-    Plot(serde_json::Error),
+    #[error("report: a plot cannot be written as JSON: {0}")]
+    Plot(#[from] serde_json::Error),
     /// A picture could not be drawn.
+    #[error("picture: {0}")]
     Picture(String),
     /// The plot library in the plotly crate is not where it was.
+    #[error("report: the plotly crate holds no plot library")]
     NoPlotLibrary,
-}
-
-impl std::fmt::Display for ReportError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ReportError::Results(error) => write!(f, "report: {error}"),
-            ReportError::Plot(error) => write!(f, "report: a plot cannot be written as JSON: {error}"),
-            ReportError::Picture(error) => write!(f, "picture: {error}"),
-            ReportError::NoPlotLibrary => write!(f, "report: the plotly crate holds no plot library"),
-        }
-    }
-}
-
-impl std::error::Error for ReportError {}
-
-impl From<OutputError> for ReportError {
-    fn from(error: OutputError) -> Self {
-        ReportError::Results(error)
-    }
-}
-
-impl From<serde_json::Error> for ReportError {
-    fn from(error: serde_json::Error) -> Self {
-        ReportError::Plot(error)
-    }
 }
 
 /// One page about all `runs`, side by side.
@@ -87,41 +67,61 @@ pub fn html(runs: &[Run]) -> Result<String, ReportError> {
     let labels = labels(runs);
     let groups = groups(runs);
     let mut figures = Vec::new();
-    let mut body = opening(runs, &labels);
-    if groups.len() > 1 {
-        let overview = plots::overview(&groups, &labels);
-        body += &section("overview", "All phases", &place(overview, &mut figures));
-        body += &selector(&groups);
-    }
-    for (index, group) in groups.iter().enumerate() {
-        let found = plots::of_phase(index, group, &labels);
-        let mut content = String::new();
-        content += &table(&speed(group, &labels));
-        content += &table(&flash(group, &labels));
-        content += &place(found, &mut figures);
-        content += &phase_details(group, &labels);
-        body += &format!(
-            "<section class=\"phase\" id=\"phase-{index}\"><h2>{}</h2>\n{content}</section>\n",
-            escape(&group.name)
-        );
-    }
-    body += &runs_section(runs, &labels);
-    body += &checks(runs);
+    let overview = if groups.len() > 1 { plots::overview(&groups, &labels) } else { Vec::new() };
+    let body = html! {
+        (opening(runs, &labels))
+        @if groups.len() > 1 {
+            (section("overview", "All phases", &place(overview, &mut figures)))
+            (selector("Phase", "phase", groups.iter().enumerate().map(|(at, group)| (at.to_string(), &*group.name))))
+        }
+        @for (index, group) in groups.iter().enumerate() {
+            section.phase id={"phase-" (index)} {
+                h2 { (group.name) }
+                (table(&speed(group, &labels)))
+                (table(&flash(group, &labels)))
+                (place(plots::of_phase(index, group, &labels), &mut figures))
+                (phase_details(group, &labels))
+            }
+        }
+        (runs_section(runs, &labels))
+        (checks(runs))
+    };
     let values = runs.iter().map(to_value).collect::<Result<Vec<_>, _>>()?;
-    Ok(page(&title(&labels), &body, &data("figures", &figures)?, &data("results", &values)?, library()?))
+    page(&title(&labels), &body, &figures, Some(&values))
 }
 
-fn page(title: &str, body: &str, figures: &str, results: &str, library: &str) -> String {
-    let title = escape(title);
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
-         <noscript><p class=\"note\">The plots need JavaScript; the tables do not.</p></noscript>\n</main>\n\
-         {results}{figures}<script>{library}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
-    )
+/// A whole page: the plots' data, the plot library, the numbers in `results` for machines, and `body` before them.
+fn page(
+    title: &str,
+    body: &Markup,
+    figures: &[Figure],
+    results: Option<&impl serde::Serialize>,
+) -> Result<String, ReportError> {
+    let results = results.map(|results| data("results", results)).transpose()?;
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    (body)
+                    noscript { p.note { "The plots need JavaScript; the tables do not." } }
+                }
+                @if let Some(results) = results { (results) }
+                (data("figures", &figures)?)
+                script { (PreEscaped(library()?)) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    Ok(page.into_string())
 }
 
 /// plotly.js as the plotly crate ships it, without the crate's MathJax (2 MB that no plot here needs).
@@ -134,26 +134,14 @@ fn library() -> Result<&'static str, ReportError> {
 }
 
 /// JSON for scripts to read. No `<` survives in it, so no string can end the element.
-fn data(id: &str, value: &impl serde::Serialize) -> Result<String, serde_json::Error> {
+fn data(id: &str, value: &impl serde::Serialize) -> Result<Markup, serde_json::Error> {
     let json = serde_json::to_string(value)?.replace('<', "\\u003c");
-    Ok(format!("<script type=\"application/json\" id=\"{id}\">{json}</script>\n"))
+    Ok(html! { script type="application/json" id=(id) { (PreEscaped(json)) } })
 }
 
-/// Text as HTML, for content and quoted attributes alike.
+/// Text as plotly wants its labels: it draws a subset of HTML in them.
 pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\0' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    html! { (text) }.into_string()
 }
 
 fn title(labels: &[String]) -> String {
@@ -164,22 +152,27 @@ fn title(labels: &[String]) -> String {
 }
 
 /// Headline, verdict, a paragraph in plain words, and the facts.
-fn opening(runs: &[Run], labels: &[String]) -> String {
-    let mut out = format!("<header><p class=\"tool\">FTLKit report</p><h1>{}</h1>\n", escape(&title(labels)));
+fn opening(runs: &[Run], labels: &[String]) -> Markup {
     let verdict = verdict(runs);
-    if runs.is_empty() {
-        return out + "<p>No runs were recorded.</p></header>\n";
+    html! {
+        header {
+            p.tool { "FTLKit report" }
+            h1 { (title(labels)) }
+            @if let Some(first) = runs.first() {
+                p class={"verdict " (if verdict.good() { "good" } else { "bad" })} { (verdict.sentence) }
+                @for line in &verdict.broken { p class="verdict bad" { (line) } }
+                p.lead { (plain_words(first, runs.len())) }
+                (facts_list(facts(runs)))
+            } @else {
+                p { "No runs were recorded." }
+            }
+        }
     }
-    let class = if verdict.good() { "verdict good" } else { "verdict bad" };
-    out += &format!("<p class=\"{class}\">{}</p>\n", escape(&verdict.sentence));
-    for line in &verdict.broken {
-        out += &format!("<p class=\"verdict bad\">{}</p>\n", escape(line));
-    }
-    out += &format!("<p class=\"lead\">{}</p>\n<dl class=\"facts\">\n", plain_words(&runs[0], runs.len()));
-    for (name, fact) in facts(runs) {
-        out += &format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(&name), escape(&fact));
-    }
-    out + "</dl></header>\n"
+}
+
+/// Names with what is known of them.
+fn facts_list(facts: impl IntoIterator<Item = (String, String)>) -> Markup {
+    html! { dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } } }
 }
 
 fn plain_words(run: &Run, number: usize) -> String {
@@ -191,7 +184,7 @@ fn plain_words(run: &Run, number: usize) -> String {
     } else {
         format!("Before the measurement the device was brought to a steady state: {}.", run.workload.warm_up)
     };
-    escape(&format!(
+    format!(
         "{schemes} served \u{201c}{}\u{201d} on an emulated SSD, {}. It has {} of flash, of which the host sees {} \
          ({}); the remaining {} is room for garbage collection. The mapping cache has {}, which is {} of what the \
          whole mapping table would take. {warm_up}",
@@ -203,87 +196,91 @@ fn plain_words(run: &Run, number: usize) -> String {
         bytes(device.over_provisioning_bytes),
         bytes(run.memory.cache_bytes),
         maybe(run.memory.cache_share(), percent),
-    ))
-}
-
-fn selector(groups: &[Group]) -> String {
-    let button = |(index, group): (usize, &Group)| {
-        format!("<button type=\"button\" data-phase=\"phase-{index}\">{}</button>", escape(&group.name))
-    };
-    let buttons: String = groups.iter().enumerate().map(button).collect();
-    format!("<nav class=\"phases\" aria-label=\"Phase\"><span>Phase</span>{buttons}</nav>\n")
-}
-
-fn section(id: &str, heading: &str, content: &str) -> String {
-    format!("<section id=\"{id}\"><h2>{}</h2>\n{content}</section>\n", escape(heading))
-}
-
-/// Cards for the figures, whose data goes to `all`.
-fn place(figures: Vec<Figure>, all: &mut Vec<Figure>) -> String {
-    let mut out = String::from("<div class=\"plots\">\n");
-    for figure in figures {
-        out += &format!(
-            "<figure class=\"{}\"><h3>{}</h3><div class=\"plot\" id=\"{}\" style=\"height:{}px\"></div>\
-             <figcaption>{}</figcaption></figure>\n",
-            if figure.wide { "wide" } else { "half" },
-            escape(&figure.title),
-            escape(&figure.id),
-            figure.height,
-            escape(&figure.caption),
-        );
-        all.push(figure);
-    }
-    out + "</div>\n"
-}
-
-fn table(grid: &Grid) -> String {
-    if grid.is_empty() {
-        return String::new();
-    }
-    let cells = |tag: &str, cells: &[String]| -> String {
-        let cell = |(index, cell): (usize, &String)| match index {
-            0 => format!("<th scope=\"{}\">{}</th>", if tag == "th" { "col" } else { "row" }, escape(cell)),
-            _ => format!("<{tag}>{}</{tag}>", escape(cell)),
-        };
-        cells.iter().enumerate().map(cell).collect()
-    };
-    let rows: String = grid.rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", row))).collect();
-    format!(
-        "<div class=\"scroll\"><table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>\n{rows}</tbody></table></div>\n",
-        escape(&grid.title),
-        cells("th", &grid.header),
     )
 }
 
-fn phase_details(group: &Group, labels: &[String]) -> String {
-    let mut out = String::new();
-    for &(index, _, phase) in &group.members {
-        let tables: String = phase_grids(phase).iter().map(table).collect();
-        out += &format!(
-            "<details><summary>{} in full</summary><div class=\"tables\">{tables}</div></details>\n",
-            escape(&labels[index])
-        );
+/// Buttons that show one section of several, whose ids are `prefix-KEY`.
+fn selector<'a>(what: &str, prefix: &str, entries: impl Iterator<Item = (String, &'a str)>) -> Markup {
+    html! {
+        nav.phases aria-label=(what) {
+            span { (what) }
+            @for (key, name) in entries { button type="button" data-phase={(prefix) "-" (key)} { (name) } }
+        }
     }
-    out
 }
 
-fn runs_section(runs: &[Run], labels: &[String]) -> String {
-    let mut content = String::new();
-    for (run, label) in runs.iter().zip(labels) {
-        let tables: String = run_grids(run).iter().map(table).collect();
-        content += &format!(
-            "<details><summary>{}</summary><div class=\"tables\">{tables}</div><p class=\"note\">Written by {}; \
-             digest {}; simulated in {:.2} s of processor time.</p></details>\n",
-            escape(label),
-            escape(&run.tool),
-            escape(&run.digest),
-            run.host.cpu_seconds,
-        );
+fn section(id: &str, heading: &str, content: &Markup) -> Markup {
+    html! { section id=(id) { h2 { (heading) } (content) } }
+}
+
+/// Cards for the figures, whose data goes to `all`.
+fn place(figures: Vec<Figure>, all: &mut Vec<Figure>) -> Markup {
+    let cards = html! {
+        div.plots {
+            @for figure in &figures {
+                figure class=(if figure.wide { "wide" } else { "half" }) {
+                    h3 { (figure.title) }
+                    div.plot id=(figure.id) style={"height:" (figure.height) "px"} {}
+                    figcaption { (figure.caption) }
+                }
+            }
+        }
+    };
+    all.extend(figures);
+    cards
+}
+
+fn table(grid: &Grid) -> Markup {
+    html! {
+        @if !grid.is_empty() {
+            div.scroll {
+                table {
+                    caption { (grid.title) }
+                    thead { tr { @for cell in &grid.header { th scope="col" { (cell) } } } }
+                    tbody {
+                        @for row in &grid.rows {
+                            tr {
+                                @for (index, cell) in row.iter().enumerate() {
+                                    @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
+}
+
+fn tables(grids: &[Grid]) -> Markup {
+    html! { div.tables { @for grid in grids { (table(grid)) } } }
+}
+
+fn phase_details(group: &Group, labels: &[String]) -> Markup {
+    html! {
+        @for &(index, _, phase) in &group.members {
+            details { summary { (labels[index]) " in full" } (tables(&phase_grids(phase))) }
+        }
+    }
+}
+
+fn runs_section(runs: &[Run], labels: &[String]) -> Markup {
+    let content = html! {
+        @for (run, label) in runs.iter().zip(labels) {
+            details {
+                summary { (label) }
+                (tables(&run_grids(run)))
+                p.note {
+                    "Written by " (run.tool) "; digest " (run.digest) "; simulated in "
+                    (format!("{:.2}", run.host.cpu_seconds)) " s of processor time."
+                }
+            }
+        }
+    };
     section("schemes", "Schemes and memory", &content)
 }
 
-fn checks(runs: &[Run]) -> String {
+fn checks(runs: &[Run]) -> Markup {
     let labels = labels(runs);
     let mut grid = Grid::new("", ["check", "run", "result", "numbers"]);
     // Broken ones first: a reader must not have to look for them.
@@ -300,15 +297,13 @@ fn checks(runs: &[Run]) -> String {
             }
         }
     }
-    let words =
-        "<p>Each run ends with checks of its own bookkeeping. One that does not hold makes every number of \
-                 the run worthless.</p>";
     let verdict = verdict(runs);
-    let open = if verdict.good() { "" } else { " open" };
-    let content = format!(
-        "{words}<details{open}><summary>{}</summary>{}</details>",
-        escape(&verdict.sentence),
-        table(&grid)
-    );
+    let content = html! {
+        p {
+            "Each run ends with checks of its own bookkeeping. One that does not hold makes every number of the run "
+            "worthless."
+        }
+        details open[!verdict.good()] { summary { (verdict.sentence) } (table(&grid)) }
+    };
     section("checks", "Invariants", &content)
 }

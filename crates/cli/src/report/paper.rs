@@ -1,11 +1,12 @@
 //! The page of a paper: for each figure its plots, the measured tables, and the paper's numbers beside ours.
 
+use maud::{html, Markup};
 use plotly::common::{Marker, Mode};
 use plotly::layout::{Axis, AxisType, BarMode, RangeMode};
 use plotly::{Bar, Plot, Scatter};
 
 use super::plots::{bars, colour, half, layout, line, plot, Figure};
-use super::{data, escape, library, page, place, section, table, ReportError};
+use super::{escape, facts_list, page, place, section, selector, table, tables, ReportError};
 use crate::paper::plan::WITH_HOST;
 use crate::paper::quantity::{Quantity, Unit};
 use crate::paper::show::{summary, Shown};
@@ -18,33 +19,28 @@ use crate::table::grid::Grid;
 /// [`ReportError`]; none is known to happen.
 pub(crate) fn html(paper: &Paper, shown: &[Shown], scale: Scale) -> Result<String, ReportError> {
     let title = format!("{}, beside ours", paper.about.title);
-    let mut body = format!("<header><p class=\"tool\">FTLKit paper</p><h1>{}</h1>\n", escape(&title));
     let size = match scale {
         Scale::Quick => {
             "A quick look: each figure says how its device or its requests are fewer than the paper's."
         }
         Scale::Full => "At the paper's scale.",
     };
-    body += &format!("<p class=\"lead\">{}. {size}</p>\n", escape(&paper.about.source));
-    body += &format!("<p class=\"lead\">{}.</p>\n", escape(&summary(shown)));
-    for note in &paper.about.notes {
-        body += &format!("<p class=\"note\">{}</p>\n", escape(note));
-    }
-    body += "</header>\n";
-    body += &section("claims", "All numbers", &table(&all_claims(shown)));
-    if shown.len() > 1 {
-        let button = |figure: &Shown| {
-            let id = &figure.figure.id;
-            format!("<button type=\"button\" data-phase=\"figure-{0}\">{0}</button>", escape(id))
-        };
-        let buttons: String = shown.iter().map(button).collect();
-        body += &format!("<nav class=\"phases\" aria-label=\"Figure\"><span>Figure</span>{buttons}</nav>\n");
-    }
     let mut figures = Vec::new();
-    for figure in shown {
-        body += &of_figure(figure, &mut figures);
-    }
-    Ok(page(&title, &body, &data("figures", &figures)?, "", library()?))
+    let body = html! {
+        header {
+            p.tool { "FTLKit paper" }
+            h1 { (title) }
+            p.lead { (paper.about.source) ". " (size) }
+            p.lead { (summary(shown)) "." }
+            @for note in &paper.about.notes { p.note { (note) } }
+        }
+        (section("claims", "All numbers", &table(&all_claims(shown))))
+        @if shown.len() > 1 {
+            (selector("Figure", "figure", shown.iter().map(|shown| (shown.figure.id.clone(), &*shown.figure.id))))
+        }
+        @for figure in shown { (of_figure(figure, &mut figures)) }
+    };
+    page(&title, &body, &figures, None::<&()>)
 }
 
 fn all_claims(shown: &[Shown]) -> Grid {
@@ -64,34 +60,25 @@ fn all_claims(shown: &[Shown]) -> Grid {
     grid.compact()
 }
 
-fn of_figure(shown: &Shown, figures: &mut Vec<Figure>) -> String {
+fn of_figure(shown: &Shown, figures: &mut Vec<Figure>) -> Markup {
     let figure = shown.figure;
-    let mut out = String::from("<dl class=\"facts\">\n");
-    for (name, fact) in shown.facts() {
-        out += &format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(&name), escape(&fact));
-    }
-    out += "</dl>\n";
     let plots = figure.show.iter().filter_map(|quantity| {
         let id =
             format!("f{}-{}", figure.id, quantity.name).replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let plot = of_quantity(shown, quantity)?;
         Some(half(id, quantity.what, "", plot))
     });
-    out += &place(plots.collect(), figures);
-    out += &table(&shown.claims());
-    let remarks: String =
-        shown.remarks().iter().map(|remark| format!("<li>{}</li>\n", escape(remark))).collect();
-    if !remarks.is_empty() {
-        out += &format!("<ul>\n{remarks}</ul>\n");
+    let remarks = shown.remarks();
+    html! {
+        section.phase id={"figure-" (figure.id)} {
+            h2 { (figure.id) ": " (figure.title) }
+            (facts_list(shown.facts()))
+            (place(plots.collect(), figures))
+            (table(&shown.claims()))
+            @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
+            details { summary { "Numbers" } (tables(&shown.grids())) }
+        }
     }
-    let tables: String = shown.grids().iter().map(table).collect();
-    out += &format!("<details><summary>Numbers</summary><div class=\"tables\">{tables}</div></details>\n");
-    format!(
-        "<section class=\"phase\" id=\"figure-{}\"><h2>{}: {}</h2>\n{out}</section>\n",
-        escape(&figure.id),
-        escape(&figure.id),
-        escape(&figure.title)
-    )
 }
 
 /// Points of one trace.

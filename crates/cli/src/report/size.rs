@@ -1,5 +1,6 @@
 //! The page of `ftl size`: cost by cache size.
 
+use maud::html;
 use plotly::common::{DashType, Line, Marker, Mode, Title};
 use plotly::layout::{Axis, AxisType};
 use plotly::{Plot, Scatter};
@@ -7,7 +8,7 @@ use sim::results::Run;
 use sim::size::Point;
 
 use super::plots::{self, Figure};
-use super::{data, escape, library, page, place, section, table, ReportError};
+use super::{escape, facts_list, page, place, section, table, ReportError};
 use crate::table::facts::facts;
 use crate::table::size::{costs, lru, sentences, Curve};
 
@@ -16,32 +17,24 @@ const GREY: &str = "#A0A0A0";
 
 /// A page about the curves of schemes with these names.
 pub fn size(curve: &Curve, ideal: &Run, names: &[String]) -> Result<String, ReportError> {
+    let title = "How large a mapping cache?";
     let mut figures = Vec::new();
-    let mut body =
-        String::from("<header><p class=\"tool\">FTLKit report</p><h1>How large a mapping cache?</h1>\n");
-    for sentence in sentences(curve) {
-        body += &format!("<p class=\"lead\">{}</p>\n", escape(&sentence));
-    }
-    body += "<dl class=\"facts\">\n";
-    for (name, fact) in facts(std::slice::from_ref(ideal)) {
-        if !["Cache", "Memory"].contains(&name.as_str()) {
-            body += &format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(&name), escape(&fact));
+    let content = html! {
+        (place(plots_of(curve, names), &mut figures))
+        (table(&costs(curve, ideal.memory.full_table_bytes)))
+        (table(&lru(curve)))
+    };
+    let is_varied = |name: &str| ["Cache", "Memory"].contains(&name);
+    let body = html! {
+        header {
+            p.tool { "FTLKit report" }
+            h1 { (title) }
+            @for sentence in sentences(curve) { p.lead { (sentence) } }
+            (facts_list(facts(std::slice::from_ref(ideal)).into_iter().filter(|(name, _)| !is_varied(name))))
         }
-    }
-    body += "</dl></header>\n";
-    let mut content = place(plots_of(curve, names), &mut figures);
-    content += &table(&costs(curve, ideal.memory.full_table_bytes));
-    content += &table(&lru(curve));
-    body += &section("size", "Cost by cache size", &content);
-    let all = (&curve.ideal, &curve.points, &curve.lru);
-    let results = serde_json::to_value(all)?;
-    Ok(page(
-        "How large a mapping cache?",
-        &body,
-        &data("figures", &figures)?,
-        &data("results", &results)?,
-        library()?,
-    ))
+        (section("size", "Cost by cache size", &content))
+    };
+    page(title, &body, &figures, Some(&(&curve.ideal, &curve.points, &curve.lru)))
 }
 
 fn plots_of(curve: &Curve, names: &[String]) -> Vec<Figure> {

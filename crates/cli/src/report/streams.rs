@@ -1,11 +1,12 @@
 //! The page of `ftl trace streams`: where a trace writes, over time, and the busiest subspaces alone.
 
+use maud::html;
 use plotly::common::{Marker, Mode, Title};
 use plotly::layout::Axis;
 use plotly::{Plot, Scatter};
 
 use super::plots::{self, Figure};
-use super::{data, escape, library, page, place, section, ReportError};
+use super::{page, place, section, ReportError};
 use crate::table::format::{bytes, percent, whole};
 
 /// Subspaces that get a picture of their own.
@@ -75,11 +76,6 @@ impl Streams {
 pub fn streams(found: &Streams) -> Result<String, ReportError> {
     let mut figures = Vec::new();
     let title = format!("Write streams of {}", found.name);
-    let mut body = format!(
-        "<header><p class=\"tool\">FTLKit report</p><h1>{}</h1>\n<p class=\"lead\">{}</p></header>\n",
-        escape(&title),
-        escape(&found.sentence())
-    );
     let drawn = found.points.len() as u64;
     let caption = format!(
         "Each dot is a write: {} of {} are drawn. A rising line is a stream.",
@@ -98,7 +94,14 @@ pub fn streams(found: &Streams) -> Result<String, ReportError> {
         all.push(plots::half(format!("streams-{index}"), &name, &caption, scatter(within, index + 1)));
     }
     let content = place(all, &mut figures);
-    body += &section("streams", "First byte of each write, in the order of the trace", &content);
+    let body = html! {
+        header {
+            p.tool { "FTLKit report" }
+            h1 { (title) }
+            p.lead { (found.sentence()) }
+        }
+        (section("streams", "First byte of each write, in the order of the trace", &content))
+    };
     let results = serde_json::json!({
         "trace": found.name,
         "writes": found.writes,
@@ -106,7 +109,7 @@ pub fn streams(found: &Streams) -> Result<String, ReportError> {
         "subspace_bytes": found.subspace_bytes,
         "subspaces": found.subspaces,
     });
-    Ok(page(&title, &body, &data("figures", &figures)?, &data("results", &results)?, library()?))
+    page(&title, &body, &figures, Some(&results))
 }
 
 fn scatter(points: impl Iterator<Item = (u64, u64)>, index: usize) -> Plot {

@@ -43,7 +43,7 @@ pub fn whole(value: u64) -> String {
     let plain = value.to_string();
     let mut out = String::with_capacity(plain.len() + plain.len() / 3);
     for (index, digit) in plain.chars().enumerate() {
-        if index > 0 && (plain.len() - index) % 3 == 0 {
+        if index > 0 && (plain.len() - index).is_multiple_of(3) {
             out.push(' ');
         }
         out.push(digit);
@@ -56,7 +56,7 @@ pub fn bytes(value: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
     let mut rest = value;
-    while rest >= 1024 && rest % 1024 == 0 && unit + 1 < UNITS.len() {
+    while rest >= 1024 && rest.is_multiple_of(1024) && unit + 1 < UNITS.len() {
         rest /= 1024;
         unit += 1;
     }

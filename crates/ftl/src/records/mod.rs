@@ -337,7 +337,7 @@ impl Records {
     /// Word `index` of these.
     pub fn word(&self, index: u32) -> u32 {
         let it = self.entries[index as usize / 2];
-        if index % 2 == 0 {
+        if index.is_multiple_of(2) {
             it.first
         } else {
             entry(mapped(it.ppn))

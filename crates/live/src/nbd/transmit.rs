@@ -259,7 +259,7 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
             let grows = [command::WRITE, command::WRITE_ZEROES].contains(&command);
             return if grows { errno::ENOSPC } else { errno::EINVAL };
         }
-        if (offset | u64::from(length)) % u64::from(wire::MIN_BLOCK) != 0 {
+        if !(offset | u64::from(length)).is_multiple_of(u64::from(wire::MIN_BLOCK)) {
             return errno::EINVAL;
         }
         if [command::READ, command::WRITE].contains(&command) && length > wire::MAX_BLOCK {

@@ -168,7 +168,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
 
     /// What the pages of a host's write that follows are: `bytes` from `first` on, in whole pages.
     pub fn offer(&mut self, first: Lpn, bytes: Bytes) {
-        assert!(bytes.len() % self.page_bytes == 0, "host data in whole pages");
+        assert!(bytes.len().is_multiple_of(self.page_bytes), "host data in whole pages");
         self.host = Host::Pages(first.0, bytes);
     }
 

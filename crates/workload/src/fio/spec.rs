@@ -120,7 +120,7 @@ impl BlockSize {
     }
 
     fn sizes_are_sectors(&self) -> bool {
-        let good = |size: &u64| *size > 0 && size % 512 == 0;
+        let good = |size: &u64| *size > 0 && size.is_multiple_of(512);
         match self {
             BlockSize::Fixed(size) => good(size),
             BlockSize::Range { low, high } => good(low) && good(high),

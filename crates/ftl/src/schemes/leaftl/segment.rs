@@ -324,7 +324,7 @@ mod tests {
         #[test]
         fn every_point_is_in_one_segment_which_serves_it(points in points(), gamma in 0u32..9) {
             let mut from = 0;
-            let tells = |i: usize, ppn: u32| (i + ppn as usize) % 7 != 0 || ppn == points[i].1;
+            let tells = |i: usize, ppn: u32| !(i + ppn as usize).is_multiple_of(7) || ppn == points[i].1;
             learn(&points, gamma, tells, |segment, count| {
                 let members = &points[from..from + count];
                 assert_eq!((segment.start, segment.last()), (members[0].0, members[count - 1].0));

@@ -323,7 +323,7 @@ impl Models {
 
     /// Where the next piece begins, or the entry ends.
     fn next_offset(&self, entry: usize, place: usize) -> u32 {
-        let is_last = (place + 1) % self.per_entry == 0 || self.pieces[place + 1] == VACANT;
+        let is_last = (place + 1).is_multiple_of(self.per_entry) || self.pieces[place + 1] == VACANT;
         debug_assert!(place / self.per_entry == entry);
         if is_last {
             self.entry_lpns

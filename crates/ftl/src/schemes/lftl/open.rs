@@ -88,7 +88,7 @@ pub struct Open {
 impl Open {
     /// Subspaces of `subspace_pages` pages that share [`Stream::HOST`], and `streams` further groups.
     pub fn new(exported_pages: u32, subspace_pages: u32, superblock_pages: u32, streams: u32) -> Open {
-        assert!(subspace_pages as usize % MOST_LPAS == 0 || subspace_pages.is_power_of_two());
+        assert!((subspace_pages as usize).is_multiple_of(MOST_LPAS) || subspace_pages.is_power_of_two());
         let group = |stream: Stream| Group {
             stream,
             owner: NONE,

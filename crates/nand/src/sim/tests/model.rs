@@ -72,7 +72,7 @@ impl Model {
         let source = sources.get(pick as usize % sources.len().max(1)).copied();
         let (from, content) = match (kind, source) {
             (PageKind::Data, _) => (Source::Host, Vec::new()),
-            (_, Some((sb, sp))) if pick % 4 != 0 => {
+            (_, Some((sb, sp))) if !pick.is_multiple_of(4) => {
                 let (from, patch) = (at(nand, sb, sp), pick % 4 == 1);
                 let old = &mut self.blocks.get_mut(&sb).unwrap().pages[sp as usize];
                 let found = old.0.unwrap();

@@ -179,7 +179,7 @@ fn indirect_of(node: u32) -> Option<u32> {
 }
 
 fn is_indirect(node: u32) -> bool {
-    node >= 3 && (node - 3) % (NODE_POINTERS + 1) == 0
+    node >= 3 && (node - 3).is_multiple_of(NODE_POINTERS + 1)
 }
 
 impl F2fs {
