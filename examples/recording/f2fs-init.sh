@@ -1,5 +1,5 @@
-# Behind crates/cli/guest/boot.sh, in the virtual machine that examples/f2fs-sample.parquet was recorded of: files on F2FS,
-# written, rewritten in part with fsync, appended to, read, removed and trimmed.
+# Runs after crates/cli/guest/boot.sh, in the virtual machine whose device gave examples/f2fs-sample.parquet. It writes files on
+# F2FS, rewrites parts of them with fsync, appends, reads, removes files and trims.
 next() { block=$(((block * 1103 + 12345 + round) % 512)); }
 head -c 2097152 /dev/urandom >/tmp/data
 mkfs.f2fs -q -f /dev/vda

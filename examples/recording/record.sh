@@ -1,7 +1,7 @@
 #!/bin/sh
-# Records the sample traces anew, from the root of the repository, as root: examples/recording/record.sh FTL KERNEL
-# FTL is the program; KERNEL holds boot and lib/modules of a kernel with F2FS, as / does or an unpacked linux-image-amd64.
-# Needs db_bench, e2fsprogs, and what `make guest` installs.
+# Records the sample traces again. Run it from the root of the repository, as root: examples/recording/record.sh FTL KERNEL
+# FTL is the program. KERNEL is a folder with the boot and lib/modules of a kernel that has F2FS: / or an unpacked
+# linux-image-amd64. The script needs db_bench, e2fsprogs, and what `make guest` installs.
 set -e
 ftl=$(readlink -f "$1")
 kernel=$2
@@ -10,7 +10,7 @@ work=$(mktemp -d)
 cd "$work"
 "$ftl" create disk.ftl --device "$root/examples/small-ssd.toml" --scheme page
 
-# RocksDB on ext4 on a loop device, answers held as the device model says.
+# RocksDB on ext4 on a loop device. The device model times the answers.
 mkdir dir mnt
 "$ftl" mount disk.ftl dir --loop --pace --record rocksdb.parquet >said &
 server=$!
