@@ -7,7 +7,7 @@ use crate::host::{Habits, Host, Session};
 use crate::oracle::{name, State};
 use crate::shape::{Ills, Shape};
 use ftl::schemes::{self, Visitor};
-use ftl::{Config, Device, Flash, HostError, HostOp, OpenError, Scheme};
+use ftl::{Config, Device, HostError, HostOp, OpenError, Scheme};
 use nand::timing::NoClock;
 use nand::{Done, Lpn, Nand, SimNand};
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ impl<S: Scheme> Run<S> {
         }
         host.read_all(&mut session)?;
         self.audit(&host, &session)?;
-        if session.flash.counters.collections_data == 0 {
+        if session.device.counters().collections_data == 0 {
             return Err("nothing was collected".to_owned());
         }
         self.finish(&host, &session)
@@ -229,13 +229,12 @@ impl<S: Scheme> Run<S> {
         for _ in 0..200 {
             host.step(&mut session)?;
         }
-        let before = session.flash.counters.clone();
+        let before = session.device.counters().clone();
         for op in [HostOp::Read, HostOp::Write, HostOp::Trim] {
             for (first, pages) in
                 [(exported, 1), (exported - 1, 2), (u32::MAX, 1), (u32::MAX, u32::MAX), (0, exported + 1)]
             {
-                let Session { flash, device, .. } = &mut session;
-                let answer = device.request(flash, op, Lpn(first), pages, Done::READY, &mut |_, _| {});
+                let answer = session.device.request(op, Lpn(first), pages, Done::READY, &mut |_, _| {});
                 if !matches!(answer, Err(HostError::Outside { .. })) {
                     return Err(format!(
                         "{op:?} of {pages} pages from {first} of {exported} was answered {answer:?}"
@@ -243,7 +242,7 @@ impl<S: Scheme> Run<S> {
                 }
             }
         }
-        if session.flash.counters != before {
+        if session.device.counters() != &before {
             return Err("a refused request changed the counters".to_owned());
         }
         host.read_all(&mut session)?;
@@ -255,12 +254,11 @@ impl<S: Scheme> Run<S> {
         for (what, config) in
             [("an unknown parameter", unknown), ("no spare page", too_much), ("no page", nothing)]
         {
-            let mut flash = Flash::new(shape.array());
-            match S::open(&mut flash, &config) {
+            match Device::<S, _>::open(shape.array(), &config) {
                 Err(OpenError::Config(_)) => {}
                 Err(error) => return Err(format!("a configuration with {what} gave: {error}")),
-                Ok(scheme) => {
-                    let pages = Device::new(scheme, config.exported_pages).exported_pages();
+                Ok(device) => {
+                    let pages = device.exported_pages();
                     return Err(format!("a configuration with {what} was accepted, with {pages} pages"));
                 }
             }
@@ -290,7 +288,7 @@ impl<S: Scheme> Run<S> {
     }
 
     fn count(&mut self, session: &Live<S>) {
-        let counters = &session.flash.counters;
+        let counters = session.device.counters();
         self.report.collections_data += counters.collections_data;
         self.report.collections_translation += counters.collections_translation;
         self.report.collections_group += counters.collections_group;
@@ -311,13 +309,13 @@ impl<S: Scheme> Run<S> {
 /// Every page that has content is mapped, once, to a page of its own that holds it, and no other is; or the newest content
 /// is in the write buffer.
 fn mapping<S: Scheme>(host: &Host, session: &Live<S>) -> Result<(), String> {
-    let flash = &session.flash;
+    let nand = session.device.nand();
     let mut mapped: Vec<State> = vec![None; host.states.len()];
-    let mut taken = vec![false; flash.nand().geometry().pages() as usize];
+    let mut taken = vec![false; nand.geometry().pages() as usize];
     let mut content = Vec::new();
     let (mut wrong, mut next) = (None, 0);
-    session.device.scheme().mapping(flash, &mut |lpn, ppn| {
-        let found = flash.nand().peek(ppn);
+    session.device.mapping(&mut |lpn, ppn| {
+        let found = nand.peek(ppn);
         let version = match found {
             Some(oob) if oob.id == lpn.0 => Some(oob.version),
             _ => None,
@@ -327,7 +325,7 @@ fn mapping<S: Scheme>(host: &Host, session: &Live<S>) -> Result<(), String> {
             return;
         }
         next = lpn.0 + 1;
-        let readable = flash.nand().inspect(ppn, &mut content).is_some();
+        let readable = nand.inspect(ppn, &mut content).is_some();
         if version.is_none() || !(readable || host.tolerant) {
             wrong.get_or_insert(format!("LPN {} is mapped to PPN {}, which holds {found:?}", lpn.0, ppn.0));
         }
@@ -339,7 +337,7 @@ fn mapping<S: Scheme>(host: &Host, session: &Live<S>) -> Result<(), String> {
     if let Some(wrong) = wrong {
         return Err(wrong);
     }
-    session.device.scheme().buffered(&mut |lpn, version| {
+    session.device.buffered(&mut |lpn, version| {
         mapped[lpn.0 as usize] = mapped[lpn.0 as usize].max(Some(version));
     });
     let differs = (0..mapped.len()).find(|&lpn| mapped[lpn] != host.states[lpn]);

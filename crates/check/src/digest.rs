@@ -230,6 +230,6 @@ pub(crate) fn commands_of_array<S: Scheme, N: World>(
         host.step(&mut session)?;
     }
     host.read_all(&mut session)?;
-    let recorder = session.flash.nand();
+    let recorder = session.device.nand();
     Ok((recorder.digest(), recorder.commands()))
 }

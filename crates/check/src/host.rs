@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::oracle::{name, History, State};
 use crate::world::World;
-use ftl::{Config, Device, Flash, HostOp, Scheme, Seen};
+use ftl::{Config, Device, HostOp, Scheme, Seen};
 use nand::{Done, Lpn, OpCounts};
 
 /// What a host does, chosen anew by each seed: a mix without some feature finds what the full mix hides.
@@ -149,7 +149,7 @@ impl Host {
 
     /// Waits until there is room for one more request in flight; now and then, until there is none in flight.
     fn wait<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) {
-        let nand = session.flash.nand_mut();
+        let nand = session.device.nand_mut();
         let room = if self.dice.once_in(16) { 1 } else { self.habits.depth as usize };
         while self.in_flight.len() >= room {
             let first = (0..self.in_flight.len()).min_by_key(|&index| nand.time(self.in_flight[index]));
@@ -161,7 +161,7 @@ impl Host {
     /// Waits until nothing is in flight.
     pub fn wait_for_all<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) {
         for done in self.in_flight.drain(..) {
-            session.flash.nand_mut().advance(done);
+            session.device.nand_mut().advance(done);
         }
     }
 
@@ -171,10 +171,9 @@ impl Host {
         first: Lpn,
         pages: u32,
     ) -> Result<(), String> {
-        let at = session.flash.nand().arrival();
-        let Session { flash, device, .. } = session;
+        let at = session.device.nand().arrival();
         let (states, tolerant, mut unreadable, mut wrong) = (&self.states, self.tolerant, 0, None);
-        let outcome = device.request(flash, HostOp::Read, first, pages, at, &mut |lpn, seen| {
+        let outcome = session.device.request(HostOp::Read, first, pages, at, &mut |lpn, seen| {
             let state = states[lpn.0 as usize];
             match seen {
                 Seen::Read(oob) if oob.map(|oob| oob.version) == state => {}
@@ -205,12 +204,11 @@ impl Host {
         first: Lpn,
         pages: u32,
     ) -> Result<(), String> {
-        let (at, issued) = (session.flash.nand().arrival(), session.flash.nand().now());
-        let Session { flash, device, .. } = session;
+        let (at, issued) = (session.device.nand().arrival(), session.device.nand().now());
         let (states, written, mut wrong) = (&self.states, &mut self.written, None);
         written.clear();
         let mut last = 0;
-        let outcome = device.request(flash, HostOp::Write, first, pages, at, &mut |lpn, seen| match seen {
+        let outcome = session.device.request(HostOp::Write, first, pages, at, &mut |lpn, seen| match seen {
             Seen::Written(version) if version > last && Some(version) > states[lpn.0 as usize] => {
                 last = version;
                 written.push((lpn, version));
@@ -224,7 +222,7 @@ impl Host {
         if let Some(wrong) = wrong {
             return Err(wrong);
         }
-        let done = session.flash.nand().time(outcome.done);
+        let done = session.device.nand().time(outcome.done);
         for &(lpn, version) in &self.written {
             self.states[lpn.0 as usize] = Some(version);
             match &mut self.history {
@@ -244,12 +242,12 @@ impl Host {
         first: Lpn,
         pages: u32,
     ) -> Result<(), String> {
-        let (at, issued) = (session.flash.nand().arrival(), session.flash.nand().now());
+        let (at, issued) = (session.device.nand().arrival(), session.device.nand().now());
         let done = session.plain(HostOp::Trim, first, pages, at)?;
         for lpn in first.0..first.0 + pages {
             self.states[lpn as usize] = None;
             if let Some(history) = &mut self.history {
-                history.trimmed(Lpn(lpn), issued, session.flash.nand().time(done));
+                history.trimmed(Lpn(lpn), issued, session.device.nand().time(done));
             }
         }
         self.tally.trims += u64::from(pages);
@@ -258,10 +256,10 @@ impl Host {
     }
 
     pub fn flush<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
-        let (at, issued) = (session.flash.nand().arrival(), session.flash.nand().now());
+        let (at, issued) = (session.device.nand().arrival(), session.device.nand().now());
         let done = session.plain(HostOp::Flush, Lpn(0), 0, at)?;
         if let Some(history) = &mut self.history {
-            history.flushed(issued, session.flash.nand().time(done));
+            history.flushed(issued, session.device.nand().time(done));
         }
         self.in_flight.push(done);
         Ok(())
@@ -271,13 +269,12 @@ impl Host {
         self.wait_for_all(session);
         let rewrite = S::REWRITES && self.dice.once_in(3);
         for _ in 0..self.dice.between(1, 6) {
-            let Session { flash, device, .. } = session;
-            let scheme = device.scheme_mut();
-            let work = if rewrite { scheme.rewrite(flash) } else { scheme.idle(flash) };
-            let busy = work.map_err(|fault| format!("idle: {fault:?}"))?;
+            let device = &mut session.device;
+            let work = if rewrite { device.rewrite() } else { device.idle() };
+            let busy = work.map_err(|fault| format!("idle: {fault}"))?;
             let Some(done) = busy else { break };
             if !self.dice.once_in(3) {
-                flash.nand_mut().advance(done);
+                device.nand_mut().advance(done);
             }
         }
         Ok(())
@@ -303,17 +300,16 @@ impl Host {
         config: &Config,
     ) -> Result<Session<S, W>, String> {
         self.wait_for_all(&mut session);
-        let issued = session.flash.nand().now();
-        let Session { flash, device, .. } = &mut session;
-        let done = device.scheme_mut().power_off(flash).map_err(|fault| format!("power off: {fault:?}"))?;
-        flash.nand_mut().advance(done);
+        let issued = session.device.nand().now();
+        let done = session.device.power_off().map_err(|fault| format!("power off: {fault}"))?;
+        session.device.nand_mut().advance(done);
         if let Some(history) = &mut self.history {
-            history.flushed(issued, flash.nand().time(done));
+            history.flushed(issued, session.device.nand().time(done));
         }
-        let mut nand = session.flash.into_nand();
+        let mut nand = session.device.into_nand();
         nand.drain();
         let mut session = Session::open(nand, config)?;
-        session.flash.nand_mut().drain();
+        session.device.nand_mut().drain();
         Ok(session)
     }
 }
@@ -321,9 +317,8 @@ impl Host {
 /// A device in operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Session<S, W> {
-    pub flash: Flash<W>,
-    pub device: Device<S>,
-    /// What the array had counted before the door was opened.
+    pub device: Device<S, W>,
+    /// What the array had counted before the device was opened.
     before: OpCounts,
 }
 
@@ -331,15 +326,14 @@ impl<S: Scheme, W: World> Session<S, W> {
     /// Opens the scheme on an array.
     pub fn open(nand: W, config: &Config) -> Result<Session<S, W>, String> {
         let before = nand.counts();
-        let mut flash = Flash::new(nand);
-        let scheme = S::open(&mut flash, config).map_err(|error| format!("open: {error}"))?;
-        Ok(Session { flash, device: Device::new(scheme, config.exported_pages), before })
+        let device = Device::open(nand, config).map_err(|error| format!("open: {error}"))?;
+        Ok(Session { device, before })
     }
 
     /// Compares the door's counters with the array's.
     pub fn audit(&self) -> Result<(), String> {
-        let counters = &self.flash.counters;
-        let array = self.flash.nand().counts().since(&self.before);
+        let counters = self.device.counters();
+        let array = self.device.nand().counts().since(&self.before);
         let door = [counters.all_reads(), counters.all_programs(), counters.all_erases()];
         let counted = [array.total_reads(), array.total_programs(), array.total_erases()];
         if door != counted {
@@ -357,7 +351,7 @@ impl<S: Scheme, W: World> Session<S, W> {
 
     /// The scheme's own checks.
     pub fn check(&self) -> Result<(), String> {
-        self.device.scheme().check(&self.flash).map_err(|breach| format!("the scheme's own check: {breach}"))
+        self.device.check().map_err(|breach| format!("the scheme's own check: {breach}"))
     }
 
     /// What every page reads as. A page that cannot be read is an error.
@@ -368,20 +362,13 @@ impl<S: Scheme, W: World> Session<S, W> {
         let mut first = 0;
         while first < exported {
             let pages = (exported - first).min(32);
-            let all = self.device.request(
-                &mut self.flash,
-                HostOp::Read,
-                Lpn(first),
-                pages,
-                Done::READY,
-                &mut |lpn, seen| {
-                    if let Seen::Read(oob) = seen {
-                        states.push(oob.map(|oob| oob.version));
-                    } else {
-                        unreadable = unreadable.or(Some(lpn));
-                    }
-                },
-            );
+            let all = self.device.request(HostOp::Read, Lpn(first), pages, Done::READY, &mut |lpn, seen| {
+                if let Seen::Read(oob) = seen {
+                    states.push(oob.map(|oob| oob.version));
+                } else {
+                    unreadable = unreadable.or(Some(lpn));
+                }
+            });
             all.map_err(|error| format!("read of {pages} pages from {first}: {error}"))?;
             first += pages;
         }
@@ -392,7 +379,7 @@ impl<S: Scheme, W: World> Session<S, W> {
     }
 
     fn plain(&mut self, op: HostOp, first: Lpn, pages: u32, at: Done) -> Result<Done, String> {
-        let outcome = self.device.request(&mut self.flash, op, first, pages, at, &mut |_, _| {});
+        let outcome = self.device.request(op, first, pages, at, &mut |_, _| {});
         match outcome {
             Ok(outcome) if outcome.failed == 0 => Ok(outcome.done),
             Ok(_) => Err(format!("{op:?} of {pages} pages from {} failed", first.0)),

@@ -127,14 +127,13 @@ impl<S: Scheme> Sweep<S> {
         self.sync(&mut host, &mut session)?;
         for cut in 0..cuts {
             self.requests(&mut host, &mut session)?;
-            let counters = &session.flash.counters;
+            let counters = session.device.counters();
             self.report.collections += counters.collections_data + counters.collections_translation;
             let loss = [Loss::Process, Loss::Power][self.dice.below(2) as usize];
             if self.dice.once_in(8) {
-                let done = session.device.scheme_mut().power_off(&mut session.flash);
-                done.map_err(|fault| format!("power off: {fault:?}"))?;
+                session.device.power_off().map_err(|fault| format!("power off: {fault}"))?;
                 self.older.iter_mut().for_each(Vec::clear);
-                session.flash.into_nand().close().map_err(|error| error.to_string())?;
+                session.device.into_nand().close().map_err(|error| error.to_string())?;
                 self.report.closed += 1;
             }
             medium = medium.after(loss, &mut self.dice);
@@ -155,7 +154,7 @@ impl<S: Scheme> Sweep<S> {
                     older.push(before);
                 }
             }
-            session.flash.nand_mut().land().map_err(|error| error.to_string())?;
+            session.device.nand_mut().land().map_err(|error| error.to_string())?;
             if self.dice.once_in(SYNC) {
                 self.sync(host, session)?;
             }
@@ -166,7 +165,7 @@ impl<S: Scheme> Sweep<S> {
     /// A flush, as a server carries it out.
     fn sync(&mut self, host: &mut Host, session: &mut Live<S>) -> Result<(), String> {
         host.flush(session)?;
-        let nand = session.flash.nand_mut();
+        let nand = session.device.nand_mut();
         let sequence = nand.sequence();
         let synced = nand.land().and_then(|()| nand.medium().sync()).and_then(|()| nand.synced(sequence));
         self.older.iter_mut().for_each(Vec::clear);
@@ -201,7 +200,7 @@ impl<S: Scheme> Sweep<S> {
         }
         host.states = found;
         // What recovery found is durable only once it is synced.
-        session.flash.nand_mut().land().map_err(|error| error.to_string())?;
+        session.device.nand_mut().land().map_err(|error| error.to_string())?;
         self.sync(host, session)
     }
 }

@@ -1,7 +1,7 @@
 //! The devices that are checked: tiny, nearly full, and of every shape.
 
 use crate::dice::Dice;
-use ftl::{Config, Flash, OpenError, Scheme};
+use ftl::{Config, OpenError, Scheme};
 use nand::timing::NoClock;
 use nand::{Device, Geometry, Nand, Pbn, SimNand, SimOptions};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ impl Shape {
             let mut cache = self.config.cache_bytes;
             while cache <= full_table {
                 let config = Config { exported_pages: exported, cache_bytes: cache, ..self.config.clone() };
-                match S::open(&mut Flash::new(self.array()), &config) {
+                match ftl::Device::<S, _>::open(self.array(), &config) {
                     Ok(_) => {
                         self.config = config;
                         return Ok(());

@@ -194,7 +194,7 @@ impl<const BUG: u8> Scheme for Buffering<BUG> {
         }
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), ftl::Breach> {
         self.0.check(flash)
     }
 

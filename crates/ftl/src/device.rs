@@ -1,7 +1,9 @@
-//! Host requests become pages.
+//! A scheme and the flash it owns: what a host, real or simulated, talks to.
 
-use crate::{Flash, Scheme};
-use nand::{Done, Fault, Lpn, Nand, Oob};
+use crate::cmt::census::CachedPage;
+use crate::scheme::Breach;
+use crate::{Config, Counters, Flash, Memory, OpenError, Scheme};
+use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
 
 /// What a host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub struct Outcome {
 }
 
 /// A request that cannot be carried out at all.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
 pub enum HostError {
     /// Past the end.
     #[error("request for pages {first}..{end} is outside the device, which has {exported} pages")]
@@ -49,32 +51,29 @@ pub enum HostError {
         /// Pages the device exports.
         exported: u32,
     },
-    /// The medium is out of order.
-    #[error("the medium is out of order")]
-    Medium,
+    /// The device could not carry it out to the end: [`Fault::NoSpace`], after which other requests may succeed, or
+    /// [`Fault::Medium`], after which none does ([`Fault::is_fatal`]).
+    #[error("{0}")]
+    Fault(Fault),
 }
 
-/// A scheme behind a host interface: splits requests into pages, bounds them, and counts them.
+/// A scheme with the flash it owns, behind a host interface: splits requests into pages, bounds them, and counts them.
 #[derive(Clone, Debug)]
-pub struct Device<S> {
+pub struct Device<S, N> {
     scheme: S,
+    flash: Flash<N>,
     exported_pages: u32,
 }
 
-impl<S: Scheme> Device<S> {
-    /// Puts `scheme` behind an interface of `exported_pages` pages.
-    pub fn new(scheme: S, exported_pages: u32) -> Device<S> {
-        Device { scheme, exported_pages }
-    }
-
-    /// The scheme.
-    pub fn scheme(&self) -> &S {
-        &self.scheme
-    }
-
-    /// The scheme, to be driven directly.
-    pub fn scheme_mut(&mut self) -> &mut S {
-        &mut self.scheme
+impl<S: Scheme, N: Nand> Device<S, N> {
+    /// Opens scheme `S` on an array, as [`Scheme::open`] says. The counters hold what that took.
+    ///
+    /// # Errors
+    /// The configuration does not fit, or recovery failed.
+    pub fn open(nand: N, config: &Config) -> Result<Device<S, N>, OpenError> {
+        let mut flash = Flash::new(nand);
+        let scheme = S::open(&mut flash, config)?;
+        Ok(Device { scheme, flash, exported_pages: config.exported_pages })
     }
 
     /// Pages the host sees.
@@ -82,14 +81,71 @@ impl<S: Scheme> Device<S> {
         self.exported_pages
     }
 
+    /// The scheme, to look at.
+    pub fn scheme(&self) -> &S {
+        &self.scheme
+    }
+
+    /// The scheme, for tests that break it.
+    #[cfg(test)]
+    pub(crate) fn scheme_mut(&mut self) -> &mut S {
+        &mut self.scheme
+    }
+
+    /// Where the scheme's flash operations are counted and its space is managed, to look at.
+    pub fn flash(&self) -> &Flash<N> {
+        &self.flash
+    }
+
+    /// What happened since the device was opened, or since [`Device::take_counters`].
+    #[inline]
+    pub fn counters(&self) -> &Counters {
+        &self.flash.counters
+    }
+
+    /// The counters; from now on they count from zero.
+    pub fn take_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.flash.counters)
+    }
+
+    /// The array.
+    #[inline]
+    pub fn nand(&self) -> &N {
+        self.flash.nand()
+    }
+
+    /// The array, for the world that drives its clock.
+    #[inline]
+    pub fn nand_mut(&mut self) -> &mut N {
+        self.flash.nand_mut()
+    }
+
+    /// Gives the array back as it is: what the scheme holds in memory is gone, as after a power cut.
+    pub fn into_nand(self) -> N {
+        self.flash.into_nand()
+    }
+
+    /// Replaces the array by another view of the same one (another clock).
+    pub fn map_nand<M: Nand>(self, map: impl FnOnce(N) -> M) -> Device<S, M> {
+        let Device { scheme, flash, exported_pages } = self;
+        Device { scheme, flash: flash.map_nand(map), exported_pages }
+    }
+
+    /// Superblocks that can be opened, and all.
+    pub fn free_superblocks(&self) -> (u32, u32) {
+        (self.flash.free_superblocks(), self.nand().geometry().superblocks())
+    }
+
     /// Carries out a request for `pages` pages from `first` on, which waits for `at`. Its pages may complete out of
     /// order; the request is done when the last one is. `seen` hears of every page of a read or write.
     ///
     /// A page that fails is counted in the outcome and concerns no other page.
+    ///
+    /// # Errors
+    /// The request lies outside the device, or the device could not carry it out to the end.
     #[inline]
-    pub fn request<N: Nand>(
+    pub fn request(
         &mut self,
-        flash: &mut Flash<N>,
         op: HostOp,
         first: Lpn,
         pages: u32,
@@ -105,17 +161,17 @@ impl<S: Scheme> Device<S> {
             HostOp::Read | HostOp::Write => {
                 for lpn in first.0..first.0 + pages {
                     let lpn = Lpn(lpn);
-                    let done = self.page(flash, op, lpn, first.0 + pages - lpn.0, at, &mut outcome, seen)?;
-                    outcome.done = if pages == 1 { done } else { flash.join(outcome.done, done) };
+                    let done = self.page(op, lpn, first.0 + pages - lpn.0, at, &mut outcome, seen)?;
+                    outcome.done = if pages == 1 { done } else { self.flash.join(outcome.done, done) };
                 }
             }
             HostOp::Trim => {
-                flash.counters.host_trims += u64::from(pages);
-                let trimmed = self.scheme.trim(flash, first, pages, at);
+                self.flash.counters.host_trims += u64::from(pages);
+                let trimmed = self.scheme.trim(&mut self.flash, first, pages, at);
                 outcome.done = settled(trimmed, &mut outcome)?;
             }
             HostOp::Flush => {
-                let flushed = self.scheme.flush(flash, at);
+                let flushed = self.scheme.flush(&mut self.flash, at);
                 outcome.done = settled(flushed, &mut outcome)?;
             }
         }
@@ -123,10 +179,8 @@ impl<S: Scheme> Device<S> {
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments)]
-    fn page<N: Nand>(
+    fn page(
         &mut self,
-        flash: &mut Flash<N>,
         op: HostOp,
         lpn: Lpn,
         rest: u32,
@@ -134,14 +188,15 @@ impl<S: Scheme> Device<S> {
         outcome: &mut Outcome,
         seen: &mut impl FnMut(Lpn, Seen),
     ) -> Result<Done, HostError> {
+        let Device { scheme, flash, .. } = self;
         let result = if op == HostOp::Read {
             flash.begin_host_read();
-            let read = self.scheme.read(flash, lpn, rest, at);
+            let read = scheme.read(flash, lpn, rest, at);
             flash.end_host_read();
             read.map(|(oob, done)| (Seen::Read(oob), done))
         } else {
             flash.counters.host_writes += 1;
-            self.scheme.write(flash, lpn, rest, at).map(|done| (Seen::Written(flash.version()), done))
+            scheme.write(flash, lpn, rest, at).map(|done| (Seen::Written(flash.version()), done))
         };
         match result {
             Ok((what, done)) => {
@@ -154,13 +209,78 @@ impl<S: Scheme> Device<S> {
             }
         }
     }
+
+    /// Offers a moment without requests, as [`Scheme::idle`].
+    ///
+    /// # Errors
+    /// What the work met. Unless it [is fatal](Fault::is_fatal), it concerns no request and the device goes on.
+    pub fn idle(&mut self) -> Result<Option<Done>, Fault> {
+        self.scheme.idle(&mut self.flash)
+    }
+
+    /// Rewrites some of what has lain longest, as [`Scheme::rewrite`].
+    ///
+    /// # Errors
+    /// As [`Device::idle`].
+    pub fn rewrite(&mut self) -> Result<Option<Done>, Fault> {
+        self.scheme.rewrite(&mut self.flash)
+    }
+
+    /// Prepares for an orderly power-off, as [`Scheme::power_off`].
+    ///
+    /// # Errors
+    /// What kept it from that: the next [`Device::open`] then recovers as after a power cut.
+    pub fn power_off(&mut self) -> Result<Done, Fault> {
+        self.scheme.power_off(&mut self.flash)
+    }
+
+    /// Tells the memory hierarchy of this machine what will be asked for, as [`Scheme::expect`]. `lpn` may lie outside.
+    #[inline]
+    pub fn expect(&self, lpn: u64, soon: bool) {
+        if lpn < u64::from(self.exported_pages) {
+            self.scheme.expect(&self.flash, Lpn(lpn as u32), soon);
+        }
+    }
+
+    /// Checks the scheme's own structures against each other and the array.
+    ///
+    /// # Errors
+    /// The first breach.
+    pub fn check(&self) -> Result<(), Breach> {
+        self.scheme.check(&self.flash)
+    }
+
+    /// Calls `each` for every page with content on flash, as [`Scheme::mapping`].
+    pub fn mapping(&self, each: &mut dyn FnMut(Lpn, Ppn)) {
+        self.scheme.mapping(&self.flash, each);
+    }
+
+    /// As [`Device::mapping`], for `pages` pages from `first` on.
+    pub fn mapped_in(&self, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
+        self.scheme.mapped_in(&self.flash, first, pages, each);
+    }
+
+    /// Calls `each` with LPN and version for every page that the write buffer alone holds, as [`Scheme::buffered`].
+    pub fn buffered(&self, each: &mut dyn FnMut(Lpn, u64)) {
+        self.scheme.buffered(each);
+    }
+
+    /// Calls `each` for every translation page of which mappings are cached, as [`Scheme::cached`].
+    pub fn cached(&self, each: &mut dyn FnMut(CachedPage)) {
+        self.scheme.cached(each);
+    }
+
+    /// Mapping memory in use.
+    pub fn memory(&self) -> Memory {
+        self.scheme.memory()
+    }
 }
 
-/// The completion of an operation that may have failed, in which case the failure is counted.
+/// The completion of an operation that may have failed. The failure of a page or block is counted; nothing else is left of
+/// it.
 fn settled(result: Result<Done, Fault>, outcome: &mut Outcome) -> Result<Done, HostError> {
     match result {
         Ok(done) => Ok(done),
-        Err(Fault::Medium) => Err(HostError::Medium),
         Err(
             Fault::Uncorrectable { done, .. }
             | Fault::ProgramFailed { done, .. }
@@ -169,5 +289,6 @@ fn settled(result: Result<Done, Fault>, outcome: &mut Outcome) -> Result<Done, H
             outcome.failed += 1;
             Ok(done)
         }
+        Err(fault @ (Fault::NoSpace { .. } | Fault::Medium)) => Err(HostError::Fault(fault)),
     }
 }

@@ -23,4 +23,4 @@ pub use cmt::census::CachedPage;
 pub use counters::{Cause, Counters};
 pub use device::{Device, HostError, HostOp, Outcome, Seen};
 pub use flash::Flash;
-pub use scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy};
+pub use scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy};

@@ -130,13 +130,24 @@ pub enum OpenError {
     #[error("{0}")]
     Config(#[from] ConfigError),
     /// The array failed in a way that recovery cannot survive.
-    #[error("recovery failed: {0:?}")]
+    #[error("recovery failed: {0}")]
     Fault(Fault),
 }
 
 impl From<Fault> for OpenError {
     fn from(fault: Fault) -> OpenError {
         OpenError::Fault(fault)
+    }
+}
+
+/// Two structures that contradict each other, or the array: a mistake in the scheme, as one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Breach(pub String);
+
+impl From<String> for Breach {
+    fn from(what: String) -> Breach {
+        Breach(what)
     }
 }
 
@@ -159,7 +170,8 @@ impl Memory {
 /// Page operations take `rest`, the pages of the same host request from this one on (at least 1), and `at`, what the
 /// operation waits for. They return the completion that the request waits for.
 ///
-/// After an error the scheme stays usable: the fault concerns that page alone ([`Fault::Medium`] excepted).
+/// After an error the scheme stays usable, and everything written before can be read, unless the fault
+/// [is fatal](Fault::is_fatal).
 pub trait Scheme: Sized {
     /// Name, paper, parameters.
     const INFO: Info;
@@ -232,8 +244,11 @@ pub trait Scheme: Sized {
         });
     }
 
-    /// Checks the scheme's own structures against each other and the array; one sentence per breach.
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String>;
+    /// Checks the scheme's own structures against each other and the array.
+    ///
+    /// # Errors
+    /// The first breach found.
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach>;
 
     /// Mapping memory in use.
     fn memory(&self) -> Memory;

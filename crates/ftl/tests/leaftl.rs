@@ -2,7 +2,7 @@
 //! The conformance suite and the power-cut sweep of crate `check` go further.
 
 use ftl::schemes::leaftl::Leaftl;
-use ftl::{Cause, Config, Counters, Device, Flash, HostOp, Scheme, Seen};
+use ftl::{Cause, Config, Device, HostOp, Seen};
 use nand::timing::NoClock;
 use nand::{Done, Geometry, Lpn, PageKind, SimNand, SimOptions};
 
@@ -32,20 +32,20 @@ fn config(bytes: u64, parameters: &[(&str, &str)]) -> Config {
     config
 }
 
-fn open(config: &Config) -> (Flash<Array>, Device<Leaftl>) {
-    let mut flash = Flash::new(array(64));
-    let scheme = Leaftl::open(&mut flash, config).expect("it fits");
-    (flash, Device::new(scheme, EXPORTED))
+type Live = Device<Leaftl, Array>;
+
+fn open(config: &Config) -> Live {
+    Device::open(array(64), config).expect("it fits")
 }
 
-fn ask(flash: &mut Flash<Array>, device: &mut Device<Leaftl>, op: HostOp, first: u32, pages: u32) {
+fn ask(device: &mut Live, op: HostOp, first: u32, pages: u32) {
     let mut wrong = None;
     let mut seen = |lpn: Lpn, seen: Seen| {
         if !matches!(seen, Seen::Written(_) | Seen::Read(Some(_))) {
             wrong = Some((lpn, seen));
         }
     };
-    let outcome = device.request(flash, op, Lpn(first), pages, Done::READY, &mut seen);
+    let outcome = device.request(op, Lpn(first), pages, Done::READY, &mut seen);
     assert!(outcome.is_ok_and(|outcome| outcome.failed == 0) && wrong.is_none(), "{wrong:?}");
 }
 
@@ -58,31 +58,31 @@ impl Random {
     }
 }
 
-fn fill(flash: &mut Flash<Array>, device: &mut Device<Leaftl>) {
-    ask(flash, device, HostOp::Write, 0, EXPORTED);
+fn fill(device: &mut Live) {
+    ask(device, HostOp::Write, 0, EXPORTED);
 }
 
 /// Writes scattered pages of a few groups at a time, so that groups get several pages of a buffer.
-fn scatter(flash: &mut Flash<Array>, device: &mut Device<Leaftl>, count: u32) {
+fn scatter(device: &mut Live, count: u32) {
     let mut random = Random(1);
     for turn in 0..count {
         let hot = (turn / 512 * 1024) % (EXPORTED - 1024);
-        ask(flash, device, HostOp::Write, hot + random.below(1024), 1);
+        ask(device, HostOp::Write, hot + random.below(1024), 1);
     }
 }
 
 #[test]
 fn single_double_and_triple_reads_are_the_operations_at_the_door() {
-    let (mut flash, mut device) = open(&config(LEAST, &[]));
-    fill(&mut flash, &mut device);
-    scatter(&mut flash, &mut device, 20_000);
-    ask(&mut flash, &mut device, HostOp::Flush, 0, 0);
-    let before = flash.counters.clone();
+    let mut device = open(&config(LEAST, &[]));
+    fill(&mut device);
+    scatter(&mut device, 20_000);
+    ask(&mut device, HostOp::Flush, 0, 0);
+    let before = device.counters().clone();
     let mut random = Random(2);
     for _ in 0..20_000 {
-        ask(&mut flash, &mut device, HostOp::Read, random.below(EXPORTED), 1);
+        ask(&mut device, HostOp::Read, random.below(EXPORTED), 1);
     }
-    let counters = &flash.counters;
+    let counters = device.counters();
     let shares: [u64; 5] =
         std::array::from_fn(|n| counters.host_reads_by_flash_reads[n] - before.host_reads_by_flash_reads[n]);
     assert_eq!(shares.iter().sum::<u64>(), 20_000);
@@ -101,84 +101,84 @@ fn single_double_and_triple_reads_are_the_operations_at_the_door() {
         assert_eq!(on_the_way, data + mispredicted + translation);
     }
     assert!(counters.model_hits - before.model_hits <= shares[1]);
-    assert_eq!(device.scheme().check(&flash), Ok(()));
+    assert_eq!(device.check(), Ok(()));
 }
 
 #[test]
 fn without_an_error_bound_nothing_is_mispredicted() {
-    let (mut flash, mut device) = open(&config(64 << 10, &[("gamma", "0")]));
-    fill(&mut flash, &mut device);
-    scatter(&mut flash, &mut device, 5_000);
+    let mut device = open(&config(64 << 10, &[("gamma", "0")]));
+    fill(&mut device);
+    scatter(&mut device, 5_000);
     for lpn in 0..EXPORTED {
-        ask(&mut flash, &mut device, HostOp::Read, lpn, 1);
+        ask(&mut device, HostOp::Read, lpn, 1);
     }
-    assert_eq!(flash.counters.reads_by(Cause::Misprediction), 0);
-    assert_eq!(flash.counters.host_reads_by_flash_reads[3], 0);
+    assert_eq!(device.counters().reads_by(Cause::Misprediction), 0);
+    assert_eq!(device.counters().host_reads_by_flash_reads[3], 0);
 }
 
 #[test]
 fn a_buffered_page_is_read_without_flash_and_written_once() {
-    let (mut flash, mut device) = open(&config(64 << 10, &[]));
-    flash.counters = Counters::default();
+    let mut device = open(&config(64 << 10, &[]));
+    device.take_counters();
     for _ in 0..100 {
-        ask(&mut flash, &mut device, HostOp::Write, 7, 1);
+        ask(&mut device, HostOp::Write, 7, 1);
     }
-    ask(&mut flash, &mut device, HostOp::Read, 7, 1);
-    assert_eq!((flash.counters.all_programs(), flash.counters.all_reads()), (0, 0));
-    ask(&mut flash, &mut device, HostOp::Flush, 0, 0);
-    assert_eq!(flash.counters.all_programs(), 1);
-    ask(&mut flash, &mut device, HostOp::Read, 7, 1);
-    assert_eq!(flash.counters.reads_by(Cause::Host), 1);
+    ask(&mut device, HostOp::Read, 7, 1);
+    assert_eq!((device.counters().all_programs(), device.counters().all_reads()), (0, 0));
+    ask(&mut device, HostOp::Flush, 0, 0);
+    assert_eq!(device.counters().all_programs(), 1);
+    ask(&mut device, HostOp::Read, 7, 1);
+    assert_eq!(device.counters().reads_by(Cause::Host), 1);
 }
 
 #[test]
 fn a_buffer_that_is_full_is_sorted() {
-    let (mut flash, mut device) = open(&config(64 << 10, &[]));
+    let mut device = open(&config(64 << 10, &[]));
     for lpn in (0..128).rev() {
-        ask(&mut flash, &mut device, HostOp::Write, lpn, 1);
+        ask(&mut device, HostOp::Write, lpn, 1);
     }
-    ask(&mut flash, &mut device, HostOp::Write, 500, 1);
+    ask(&mut device, HostOp::Write, 500, 1);
     let mut pages = Vec::new();
-    device.scheme().mapping(&flash, &mut |lpn, ppn| pages.push((lpn.0, ppn.0)));
+    device.mapping(&mut |lpn, ppn| pages.push((lpn.0, ppn.0)));
     assert_eq!(pages, (0..128).zip(pages[0].1..).collect::<Vec<_>>(), "ascending, over all dies");
-    let segments = device.scheme().memory().parts.iter().find(|part| part.0 == "segments").map(|part| part.1);
+    let segments = device.memory().parts.iter().find(|part| part.0 == "segments").map(|part| part.1);
     assert_eq!(segments, Some(10), "one level of one segment");
 }
 
 #[test]
 fn memory_stays_within_the_budget() {
     for bytes in [LEAST, 2 * LEAST] {
-        let (mut flash, mut device) = open(&config(bytes, &[]));
-        fill(&mut flash, &mut device);
+        let mut device = open(&config(bytes, &[]));
+        fill(&mut device);
         let mut random = Random(3);
         for _ in 0..20_000 {
-            ask(&mut flash, &mut device, HostOp::Write, random.below(EXPORTED), 1);
-            let used = device.scheme().memory().bytes();
-            assert!(used <= bytes, "{used} of {bytes} bytes: {:?}", device.scheme().memory());
+            ask(&mut device, HostOp::Write, random.below(EXPORTED), 1);
+            let used = device.memory().bytes();
+            assert!(used <= bytes, "{used} of {bytes} bytes: {:?}", device.memory());
         }
-        assert!(flash.counters.replaced > 0 && flash.counters.collections_data > 0);
+        assert!(device.counters().replaced > 0 && device.counters().collections_data > 0);
     }
 }
 
 #[test]
 fn collection_moves_sorted_pages_and_learns_them() {
-    let (mut flash, mut device) = open(&config(64 << 10, &[]));
-    fill(&mut flash, &mut device);
+    let mut device = open(&config(64 << 10, &[]));
+    fill(&mut device);
     let mut random = Random(4);
     for _ in 0..30_000 {
-        ask(&mut flash, &mut device, HostOp::Write, random.below(EXPORTED), 1);
+        ask(&mut device, HostOp::Write, random.below(EXPORTED), 1);
     }
-    let counters = &flash.counters;
+    let counters = device.counters();
     assert!(counters.moved_data > 0);
     assert_eq!(counters.programs[Cause::Collection as usize][0], counters.moved_data);
     assert!(counters.reads[Cause::Collection as usize][0] >= counters.moved_data);
-    assert_eq!(device.scheme().check(&flash), Ok(()));
+    assert_eq!(device.check(), Ok(()));
 }
 
 #[test]
 fn what_cannot_be_is_refused_in_one_sentence() {
     let refused = |oob: u32, config: &Config| {
-        let error = Leaftl::open(&mut Flash::new(array(oob)), config).map(|_| ()).expect_err("refused");
+        let error = Live::open(array(oob), config).map(|_| ()).expect_err("refused");
         error.to_string()
     };
     assert_eq!(

@@ -2,7 +2,7 @@
 //! The conformance suite and the power-cut sweep of crate `check` go further.
 
 use ftl::schemes::lftl::Lftl;
-use ftl::{Config, Counters, Device, Flash, HostOp, Scheme, Seen};
+use ftl::{Config, Counters, Device, HostOp, Seen};
 use nand::timing::NoClock;
 use nand::{Done, Geometry, Lpn, Nand, PageKind, Pbn, Ppn, SimNand, SimOptions};
 
@@ -27,16 +27,11 @@ fn array(bad_ppm: u32, fail_ppm: u32) -> Array {
     SimNand::new(&nand::Device::tiny(geometry, EXPORTED), NoClock::new(), options)
 }
 
-struct World {
-    flash: Flash<Array>,
-    device: Device<Lftl>,
-}
+struct Bed(Device<Lftl, Array>);
 
-impl World {
-    fn new(array: Array) -> World {
-        let mut flash = Flash::new(array);
-        let scheme = Lftl::open(&mut flash, &Config::new(EXPORTED, BUDGET)).expect("it fits");
-        World { flash, device: Device::new(scheme, EXPORTED) }
+impl Bed {
+    fn new(array: Array) -> Bed {
+        Bed(Device::open(array, &Config::new(EXPORTED, BUDGET)).expect("it fits"))
     }
 
     fn ask(&mut self, op: HostOp, first: u32, pages: u32) {
@@ -46,34 +41,34 @@ impl World {
                 wrong = Some((lpn, seen));
             }
         };
-        let outcome = self.device.request(&mut self.flash, op, Lpn(first), pages, Done::READY, &mut seen);
+        let outcome = self.0.request(op, Lpn(first), pages, Done::READY, &mut seen);
         assert!(outcome.is_ok_and(|outcome| outcome.failed == 0) && wrong.is_none(), "{wrong:?}");
-        assert!(self.device.scheme().memory().bytes() <= BUDGET);
+        assert!(self.0.memory().bytes() <= BUDGET);
     }
 
     /// What the counters gain while every LPN is read at random.
     fn read_all(&mut self) -> Counters {
-        self.flash.counters = Counters::default();
+        self.0.take_counters();
         for at in 0..EXPORTED {
             self.ask(HostOp::Read, at * 7919 % EXPORTED, 1);
         }
-        self.device.scheme().check(&self.flash).expect("sound");
-        self.flash.counters.clone()
+        self.0.check().expect("sound");
+        self.0.counters().clone()
     }
 
     fn pages(&self) -> Vec<(Lpn, Ppn)> {
         let mut pages = Vec::new();
-        self.device.scheme().mapping(&self.flash, &mut |lpn, ppn| pages.push((lpn, ppn)));
+        self.0.mapping(&mut |lpn, ppn| pages.push((lpn, ppn)));
         pages
     }
 }
 
 #[test]
 fn a_stream_of_one_subspace_uses_every_die_in_turn() {
-    let mut world = World::new(array(0, 0));
-    (0..8).for_each(|turn| world.ask(HostOp::Write, turn * 128, 128));
-    let pages = world.pages();
-    let geometry = world.flash.nand().geometry().clone();
+    let mut bed = Bed::new(array(0, 0));
+    (0..8).for_each(|turn| bed.ask(HostOp::Write, turn * 128, 128));
+    let pages = bed.pages();
+    let geometry = bed.0.nand().geometry().clone();
     let unit = |ppn: Ppn| geometry.unit_of(geometry.block_of(ppn).0);
     let in_turn = pages.windows(2).filter(|pair| unit(pair[1].1) == (unit(pair[0].1) + 1) % 4).count();
     assert!(in_turn >= pages.len() - 8, "{in_turn} of {} pages follow on the next die", pages.len());
@@ -81,19 +76,19 @@ fn a_stream_of_one_subspace_uses_every_die_in_turn() {
 
 #[test]
 fn what_was_written_in_streams_is_read_once_from_little_memory() {
-    let mut world = World::new(array(0, 0));
+    let mut bed = Bed::new(array(0, 0));
     // Three streams at once, each in a subspace of its own, and a random write now and then.
     for turn in 0..EXPORTED / 32 / 4 {
         for stream in 0..4 {
-            world.ask(HostOp::Write, stream * (EXPORTED / 4) + turn * 32, 32);
+            bed.ask(HostOp::Write, stream * (EXPORTED / 4) + turn * 32, 32);
         }
-        world.ask(HostOp::Write, turn * 7919 % (turn * 32 + 1), 1);
+        bed.ask(HostOp::Write, turn * 7919 % (turn * 32 + 1), 1);
     }
-    let made = world.flash.counters.clone();
+    let made = bed.0.counters().clone();
     assert!(made.regression_points > 10_000 && made.regression_iterations >= made.regressions);
     let share = made.regression_outliers as f64 / made.regression_points as f64;
     assert!(share < 0.1, "{share} of the mappings are outliers");
-    let counters = world.read_all();
+    let counters = bed.read_all();
     let reads = counters.host_reads_by_flash_reads;
     assert_eq!(reads[0], 0);
     let once = reads[1] as f64 / f64::from(EXPORTED);
@@ -106,10 +101,10 @@ fn what_was_written_in_streams_is_read_once_from_little_memory() {
 
 #[test]
 fn random_writes_are_outliers_and_cost_reads_of_translation_pages() {
-    let mut world = World::new(array(0, 0));
-    (0..EXPORTED).for_each(|at| world.ask(HostOp::Write, at * 7919 % EXPORTED, 1));
-    assert!(world.flash.counters.regression_outliers > u64::from(EXPORTED) * 8 / 10);
-    let counters = world.read_all();
+    let mut bed = Bed::new(array(0, 0));
+    (0..EXPORTED).for_each(|at| bed.ask(HostOp::Write, at * 7919 % EXPORTED, 1));
+    assert!(bed.0.counters().regression_outliers > u64::from(EXPORTED) * 8 / 10);
+    let counters = bed.read_all();
     assert!(counters.reads_of(PageKind::Translation) > u64::from(EXPORTED) / 2);
     let [.., three, more] = counters.host_reads_by_flash_reads;
     assert!(
@@ -120,43 +115,43 @@ fn random_writes_are_outliers_and_cost_reads_of_translation_pages() {
 
 #[test]
 fn groups_skip_bad_blocks_and_blocks_that_go_bad() {
-    let mut world = World::new(array(30_000, 200));
-    let bad = |world: &World| {
-        let blocks = world.flash.nand().geometry().blocks();
-        (0..blocks).filter(|&block| world.flash.nand().is_bad(Pbn(block))).count()
+    let mut bed = Bed::new(array(30_000, 200));
+    let bad = |bed: &Bed| {
+        let blocks = bed.0.nand().geometry().blocks();
+        (0..blocks).filter(|&block| bed.0.nand().is_bad(Pbn(block))).count()
     };
-    let from_factory = bad(&world);
+    let from_factory = bad(&bed);
     for round in 0..4u32 {
         for turn in 0..EXPORTED / 32 {
             let at = if round % 2 == 0 { turn } else { turn * 389 % (EXPORTED / 32) };
-            world.ask(HostOp::Write, at * 32, 32);
+            bed.ask(HostOp::Write, at * 32, 32);
         }
     }
-    assert!(from_factory > 0 && bad(&world) > from_factory, "{from_factory}, {}", bad(&world));
-    let counters = world.read_all();
+    assert!(from_factory > 0 && bad(&bed) > from_factory, "{from_factory}, {}", bad(&bed));
+    let counters = bed.read_all();
     assert!(counters.model_hits > u64::from(EXPORTED) / 2, "{} model hits", counters.model_hits);
 }
 
 #[test]
 fn models_are_there_after_a_power_cut() {
-    let mut world = World::new(array(10_000, 0));
+    let mut bed = Bed::new(array(10_000, 0));
     for round in 0..3u32 {
-        (0..EXPORTED / 32).for_each(|turn| world.ask(HostOp::Write, turn * 32, 32));
-        world.ask(HostOp::Trim, round * 32, 16);
+        (0..EXPORTED / 32).for_each(|turn| bed.ask(HostOp::Write, turn * 32, 32));
+        bed.ask(HostOp::Trim, round * 32, 16);
     }
-    (0..3).for_each(|round| world.ask(HostOp::Write, round * 32, 16));
-    world.ask(HostOp::Flush, 0, 0);
-    let before = world.pages();
-    let mut world = World::new(world.flash.into_nand());
-    assert_eq!(world.pages(), before);
-    let counters = world.read_all();
+    (0..3).for_each(|round| bed.ask(HostOp::Write, round * 32, 16));
+    bed.ask(HostOp::Flush, 0, 0);
+    let before = bed.pages();
+    let mut bed = Bed::new(bed.0.into_nand());
+    assert_eq!(bed.pages(), before);
+    let counters = bed.read_all();
     assert!(counters.model_hits > u64::from(EXPORTED) * 8 / 10, "{} model hits", counters.model_hits);
 }
 
 #[test]
 fn a_budget_or_an_oob_area_that_is_too_small_is_refused() {
     let open =
-        |config: &Config| Lftl::open(&mut Flash::new(array(0, 0)), config).expect_err("refused").to_string();
+        |config: &Config| Device::<Lftl, _>::open(array(0, 0), config).expect_err("refused").to_string();
     assert!(open(&Config::new(EXPORTED, 2_000)).contains("a cache of 2000 bytes is too small"));
     let mut config = Config::new(EXPORTED, BUDGET);
     config.parameters.insert("log".to_owned(), "2".to_owned());

@@ -2,7 +2,7 @@
 //! The conformance suite and the power-cut sweep of crate `check` go further; these say what is meant.
 
 use ftl::schemes::{dftl::Dftl, page::PageMap};
-use ftl::{Cause, Config, Device, Flash, HostError, HostOp, OpenError, Scheme, Seen, VictimPolicy};
+use ftl::{Cause, Config, Device, HostError, HostOp, OpenError, Scheme, Seen, VictimPolicy};
 use nand::timing::NoClock;
 use nand::{Done, Geometry, Lpn, Nand, PageKind, SimNand, SimOptions};
 
@@ -22,31 +22,23 @@ fn array() -> Array {
     SimNand::new(&nand::Device::tiny(geometry, 900), NoClock::new(), SimOptions::default())
 }
 
-fn open<S: Scheme>(config: &Config) -> Result<(Flash<Array>, Device<S>), OpenError> {
-    let mut flash = Flash::new(array());
-    let scheme = S::open(&mut flash, config)?;
-    Ok((flash, Device::new(scheme, config.exported_pages)))
+fn open<S: Scheme>(config: &Config) -> Result<Device<S, Array>, OpenError> {
+    Device::open(array(), config)
 }
 
-fn ask<S: Scheme>(
-    flash: &mut Flash<Array>,
-    device: &mut Device<S>,
-    op: HostOp,
-    first: u32,
-    pages: u32,
-) -> Vec<Seen> {
+fn ask<S: Scheme>(device: &mut Device<S, Array>, op: HostOp, first: u32, pages: u32) -> Vec<Seen> {
     let mut all = Vec::new();
-    let request = device.request(flash, op, Lpn(first), pages, Done::READY, &mut |_, seen| all.push(seen));
-    assert_eq!(request.map(|outcome| outcome.failed), Ok(0));
+    let request = device.request(op, Lpn(first), pages, Done::READY, &mut |_, seen| all.push(seen));
+    assert!(request.is_ok_and(|outcome| outcome.failed == 0));
     all
 }
 
 #[test]
 fn a_request_outside_the_device_is_refused_in_one_sentence() {
-    let (mut flash, mut device) = open::<PageMap>(&Config::new(800, 4096)).expect("room");
-    let outside = device.request(&mut flash, HostOp::Read, Lpn(795), 6, Done::READY, &mut |_, _| {});
+    let mut device = open::<PageMap>(&Config::new(800, 4096)).expect("room");
+    let outside = device.request(HostOp::Read, Lpn(795), 6, Done::READY, &mut |_, _| {});
     let error = outside.expect_err("it is outside");
-    assert_eq!(error, HostError::Outside { first: 795, end: 801, exported: 800 });
+    assert!(matches!(error, HostError::Outside { first: 795, end: 801, exported: 800 }));
     assert_eq!(error.to_string(), "request for pages 795..801 is outside the device, which has 800 pages");
 }
 
@@ -71,16 +63,16 @@ fn configurations_without_room_are_refused_in_one_sentence() {
 
 #[test]
 fn the_ideal_map_makes_no_mapping_traffic_and_one_read_a_page() {
-    let (mut flash, mut device) = open::<PageMap>(&Config::new(800, 4096)).expect("room");
-    flash.counters = Default::default();
+    let mut device = open::<PageMap>(&Config::new(800, 4096)).expect("room");
+    device.take_counters();
     for step in 0..4000u32 {
-        ask(&mut flash, &mut device, HostOp::Write, (step.wrapping_mul(2_654_435_761) >> 8) % 800, 1);
+        ask(&mut device, HostOp::Write, (step.wrapping_mul(2_654_435_761) >> 8) % 800, 1);
     }
     for lpn in 0..800 {
-        ask(&mut flash, &mut device, HostOp::Write, lpn, 1);
+        ask(&mut device, HostOp::Write, lpn, 1);
     }
-    ask(&mut flash, &mut device, HostOp::Read, 0, 800);
-    let c = &flash.counters;
+    ask(&mut device, HostOp::Read, 0, 800);
+    let c = device.counters();
     assert_eq!((c.programs_of(PageKind::Translation), c.reads_of(PageKind::Translation)), (0, 0));
     assert_eq!(c.host_reads_by_flash_reads, [0, 800, 0, 0, 0]);
     assert_eq!((c.host_writes, c.programs_by(Cause::Host)), (4800, 4800));
@@ -91,22 +83,26 @@ fn the_ideal_map_makes_no_mapping_traffic_and_one_read_a_page() {
 #[test]
 fn a_miss_reads_once_and_a_dirty_victim_costs_a_read_and_a_program_more() {
     // Room for eight entries beside the directory of seven translation pages.
-    let (mut flash, mut device) = open::<Dftl>(&Config::new(800, 7 * 4 + 8 * 8)).expect("room");
-    ask(&mut flash, &mut device, HostOp::Write, 0, 800);
-    ask(&mut flash, &mut device, HostOp::Read, 0, 8);
-    flash.counters = Default::default();
-    ask(&mut flash, &mut device, HostOp::Read, 100, 1);
-    assert_eq!(flash.counters.host_reads_by_flash_reads, [0, 0, 1, 0, 0], "a clean victim: load, then data");
-    assert_eq!((flash.counters.replaced, flash.counters.replaced_dirty), (1, 0));
-    ask(&mut flash, &mut device, HostOp::Read, 100, 1);
-    assert_eq!(flash.counters.host_reads_by_flash_reads, [0, 1, 1, 0, 0], "now it is cached");
+    let mut device = open::<Dftl>(&Config::new(800, 7 * 4 + 8 * 8)).expect("room");
+    ask(&mut device, HostOp::Write, 0, 800);
+    ask(&mut device, HostOp::Read, 0, 8);
+    device.take_counters();
+    ask(&mut device, HostOp::Read, 100, 1);
+    assert_eq!(
+        device.counters().host_reads_by_flash_reads,
+        [0, 0, 1, 0, 0],
+        "a clean victim: load, then data"
+    );
+    assert_eq!((device.counters().replaced, device.counters().replaced_dirty), (1, 0));
+    ask(&mut device, HostOp::Read, 100, 1);
+    assert_eq!(device.counters().host_reads_by_flash_reads, [0, 1, 1, 0, 0], "now it is cached");
     // Dirty entries of two translation pages in turn: the one programmed last is never the one to be updated.
     for lpn in [200, 500, 201, 501, 202, 502, 203, 503, 204, 504] {
-        ask(&mut flash, &mut device, HostOp::Write, lpn, 1);
+        ask(&mut device, HostOp::Write, lpn, 1);
     }
-    flash.counters = Default::default();
-    ask(&mut flash, &mut device, HostOp::Read, 300, 1);
-    let c = &flash.counters;
+    device.take_counters();
+    ask(&mut device, HostOp::Read, 300, 1);
+    let c = device.counters();
     assert_eq!((c.replaced, c.replaced_dirty), (1, 1));
     assert_eq!(c.host_reads_by_flash_reads, [0, 0, 0, 1, 0], "write-back reads, load reads, data");
     assert_eq!(c.programs_by(Cause::Translation), 1);
@@ -114,11 +110,11 @@ fn a_miss_reads_once_and_a_dirty_victim_costs_a_read_and_a_program_more() {
 
 #[test]
 fn a_translation_page_in_the_program_buffer_is_updated_without_a_read() {
-    let (mut flash, mut device) = open::<Dftl>(&Config::new(800, 7 * 4 + 8 * 8)).expect("room");
-    ask(&mut flash, &mut device, HostOp::Write, 0, 128);
-    flash.counters = Default::default();
-    ask(&mut flash, &mut device, HostOp::Write, 128, 8);
-    let c = &flash.counters;
+    let mut device = open::<Dftl>(&Config::new(800, 7 * 4 + 8 * 8)).expect("room");
+    ask(&mut device, HostOp::Write, 0, 128);
+    device.take_counters();
+    ask(&mut device, HostOp::Write, 128, 8);
+    let c = device.counters();
     assert_eq!((c.replaced_dirty, c.programs_by(Cause::Translation)), (8, 8));
     assert_eq!(
         c.reads_by(Cause::Translation),
@@ -131,49 +127,47 @@ fn a_translation_page_in_the_program_buffer_is_updated_without_a_read() {
 fn both_victim_policies_live_with_a_hot_tenth() {
     for victims in [VictimPolicy::Greedy, VictimPolicy::CostBenefit] {
         let config = Config { victims, ..Config::new(800, 4096) };
-        let (mut flash, mut device) = open::<PageMap>(&config).expect("room");
-        ask(&mut flash, &mut device, HostOp::Write, 0, 800);
-        flash.counters = Default::default();
+        let mut device = open::<PageMap>(&config).expect("room");
+        ask(&mut device, HostOp::Write, 0, 800);
+        device.take_counters();
         // Nine of ten writes go to a tenth of the pages.
         for step in 0..20_000u32 {
             let dice = step.wrapping_mul(2_654_435_761) >> 8;
             let lpn = if dice % 10 > 0 { dice / 10 % 80 } else { 80 + dice / 10 % 720 };
-            ask(&mut flash, &mut device, HostOp::Write, lpn, 1);
+            ask(&mut device, HostOp::Write, lpn, 1);
         }
-        assert_eq!(device.scheme().check(&flash), Ok(()));
-        let amplification = flash.counters.write_amplification();
+        assert_eq!(device.check(), Ok(()));
+        let amplification = device.counters().write_amplification();
         assert!(amplification.is_some_and(|a| a > 1.0 && a < 4.0), "{victims:?}: {amplification:?}");
     }
 }
 
 #[test]
 fn what_was_trimmed_reads_as_nothing_and_frees_its_pages() {
-    let (mut flash, mut device) = open::<Dftl>(&Config::new(800, 512)).expect("room");
-    ask(&mut flash, &mut device, HostOp::Write, 0, 800);
-    assert_eq!(flash.valid_pages(), 800);
-    ask(&mut flash, &mut device, HostOp::Trim, 100, 500);
-    ask(&mut flash, &mut device, HostOp::Trim, 3, 2);
-    assert_eq!(flash.valid_pages(), 298);
-    let seen = ask(&mut flash, &mut device, HostOp::Read, 100, 500);
+    let mut device = open::<Dftl>(&Config::new(800, 512)).expect("room");
+    ask(&mut device, HostOp::Write, 0, 800);
+    assert_eq!(device.flash().valid_pages(), 800);
+    ask(&mut device, HostOp::Trim, 100, 500);
+    ask(&mut device, HostOp::Trim, 3, 2);
+    assert_eq!(device.flash().valid_pages(), 298);
+    let seen = ask(&mut device, HostOp::Read, 100, 500);
     assert!(seen.iter().all(|seen| *seen == Seen::Read(None)));
-    assert_eq!(flash.counters.host_trims, 502);
-    assert_eq!(device.scheme().check(&flash), Ok(()));
+    assert_eq!(device.counters().host_trims, 502);
+    assert_eq!(device.check(), Ok(()));
 }
 
 #[test]
 fn an_orderly_power_off_spares_the_search() {
     let config = Config::new(800, 512);
     let recovery_reads = |orderly: bool| {
-        let (mut flash, mut device) = open::<Dftl>(&config).expect("room");
-        ask(&mut flash, &mut device, HostOp::Write, 0, 800);
+        let mut device = open::<Dftl>(&config).expect("room");
+        ask(&mut device, HostOp::Write, 0, 800);
         if orderly {
-            assert!(device.scheme_mut().power_off(&mut flash).is_ok());
+            assert!(device.power_off().is_ok());
         }
-        let mut flash = Flash::new(flash.into_nand());
-        let scheme = Dftl::open(&mut flash, &config).expect("recovery");
-        let reads = flash.counters.reads_by(Cause::Recovery);
-        let mut device = Device::new(scheme, 800);
-        let found = ask(&mut flash, &mut device, HostOp::Read, 0, 800);
+        let mut device: Device<Dftl, _> = Device::open(device.into_nand(), &config).expect("recovery");
+        let reads = device.counters().reads_by(Cause::Recovery);
+        let found = ask(&mut device, HostOp::Read, 0, 800);
         for (version, seen) in (1..).zip(found) {
             assert!(matches!(seen, Seen::Read(Some(oob)) if oob.version == version));
         }
@@ -187,12 +181,12 @@ fn an_orderly_power_off_spares_the_search() {
 
 #[test]
 fn the_ideal_map_trims_without_looking_anything_up() {
-    let (mut flash, mut device) = open::<PageMap>(&Config::new(800, 4096)).expect("room");
-    ask(&mut flash, &mut device, HostOp::Write, 0, 40);
-    let before = flash.counters.lookups;
+    let mut device = open::<PageMap>(&Config::new(800, 4096)).expect("room");
+    ask(&mut device, HostOp::Write, 0, 40);
+    let before = device.counters().lookups;
     for pages in [1, 8, 20] {
-        ask(&mut flash, &mut device, HostOp::Trim, 3, pages);
+        ask(&mut device, HostOp::Trim, 3, pages);
     }
-    assert_eq!(flash.counters.lookups, before);
-    assert_eq!(flash.space.valid_pages(PageKind::Data), 20);
+    assert_eq!(device.counters().lookups, before);
+    assert_eq!(device.flash().space.valid_pages(PageKind::Data), 20);
 }

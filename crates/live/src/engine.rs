@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ftl::{Counters, Device, Flash, HostError, HostOp, Memory, OpenError, Scheme, Seen};
+use ftl::{Counters, Device, HostError, HostOp, Memory, Scheme, Seen};
 use nand::timing::{DieUse, NoClock, Queued, Timing};
-use nand::{Done, FileNand, ImageFile, Lpn, Medium, Mounted, Nand, WearSpread};
+use nand::{Done, Fault, FileNand, ImageFile, Lpn, Medium, Mounted, Nand, WearSpread};
 
 use crate::clock::{Clock, Latencies};
 use crate::front::Front;
@@ -108,6 +108,9 @@ pub enum IoError {
     /// The host's file system is full.
     #[error("no space left on the host")]
     NoSpace,
+    /// The flash of the device is full: too many of its blocks have failed.
+    #[error("no space left on the flash of the device")]
+    Full,
     /// The device is switched off.
     #[error("the device is switched off")]
     Off,
@@ -160,8 +163,7 @@ pub struct Snapshot {
 
 /// What is in the FTL, one thread at a time.
 struct Core<S, M: Medium> {
-    flash: Flash<FileNand<Queued, M>>,
-    device: Device<S>,
+    device: Device<S, FileNand<Queued, M>>,
     clock: Clock,
     /// The array or the image is out of order: nothing more can be done until it is opened again.
     broken: bool,
@@ -220,22 +222,16 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         let config = settings.config(&device);
         let image = |error: io::Error| format!("{name}: the image cannot be written ({error})");
         nand.begin().map_err(image)?;
-        let mut flash = Flash::new(nand);
-        let scheme = S::open(&mut flash, &config).map_err(|error| match error {
-            OpenError::Config(error) => format!("{name}: {error}"),
-            OpenError::Fault(fault) => format!("{name}: recovery failed ({fault:?})"),
-        })?;
-        flash.nand_mut().land().map_err(image)?;
-        let opened =
-            Opened { mounted, steps: flash.nand().steps(), counters: std::mem::take(&mut flash.counters) };
+        let mut opening = Device::open(nand, &config).map_err(|error| format!("{name}: {error}"))?;
+        opening.nand_mut().land().map_err(image)?;
+        let opened = Opened { mounted, steps: opening.nand().steps(), counters: opening.take_counters() };
         let geometry = &device.geometry;
         let timing =
             Queued::new(device.times(), device.policy, geometry.dies(), geometry.channels, geometry.blocks());
-        let medium = flash.nand().medium();
-        let landed = flash.nand().sequence();
+        let medium = opening.nand().medium();
+        let landed = opening.nand().sequence();
         let core = Core {
-            flash: flash.map_nand(|nand| nand.with_timing(timing)),
-            device: Device::new(scheme, device.exported_pages),
+            device: opening.map_nand(|nand| nand.with_timing(timing)),
             clock: Clock::new(paced),
             broken: false,
             blank: Bytes::from(vec![0; geometry.page_bytes as usize]),
@@ -292,7 +288,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
                 return answers.extend(batch.iter().map(|_| Err(IoError::Off)));
             }
         };
-        core.clock.catch_up(core.flash.nand_mut().timing());
+        core.clock.catch_up(core.device.nand_mut().timing());
         let waiting = self.waiting.load(Ordering::Relaxed).max(batch.len());
         let mut landing = core.land();
         for request in batch {
@@ -316,10 +312,10 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
                 }
             }
         } else {
-            self.landed.store(core.flash.nand().sequence(), Ordering::Release);
+            self.landed.store(core.device.nand().sequence(), Ordering::Release);
         }
         // Also without reads of clients: those of merged pages are over.
-        let reader = core.flash.nand_mut().reader();
+        let reader = core.device.nand_mut().reader();
         reads.reader = (!reads.cells.is_empty()).then_some(reader);
     }
 
@@ -341,7 +337,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         drop(synced);
         if let Some(core) = self.enter()?.as_mut() {
             // Failing to note it costs time at the next start, nothing else.
-            let _ = core.flash.nand_mut().synced(landed);
+            let _ = core.device.nand_mut().synced(landed);
         }
         Ok(())
     }
@@ -371,11 +367,10 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             // Some schemes look at everything to tell of a part.
             most_pages = most_pages.saturating_mul(4);
             mapped.clear();
-            let scheme = core.device.scheme();
-            scheme.mapped_in(&core.flash, Lpn(first), pages, &mut |lpn, _| mapped.push(lpn.0));
+            core.device.mapped_in(Lpn(first), pages, &mut |lpn, _| mapped.push(lpn.0));
             if S::BUFFERS_WRITES {
                 let range = first..first + pages;
-                scheme.buffered(&mut |lpn, _| mapped.extend(range.contains(&lpn.0).then_some(lpn.0)));
+                core.device.buffered(&mut |lpn, _| mapped.extend(range.contains(&lpn.0).then_some(lpn.0)));
                 mapped.sort_unstable();
                 mapped.dedup();
             }
@@ -403,14 +398,14 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         let mut sequence = 0;
         if let Ok(mut guard) = self.enter() {
             let Some(core) = guard.as_mut().filter(|core| !core.broken) else { return };
-            core.clock.catch_up(core.flash.nand_mut().timing());
+            core.clock.catch_up(core.device.nand_mut().timing());
             if idle && core.land().is_ok() {
-                core.broken |= core.device.scheme_mut().idle(&mut core.flash).is_err();
+                core.broken |= core.device.idle().is_err_and(|fault| fault.is_fatal());
                 if core.land().is_ok() {
-                    self.landed.store(core.flash.nand().sequence(), Ordering::Release);
+                    self.landed.store(core.device.nand().sequence(), Ordering::Release);
                 }
             }
-            sequence = core.flash.nand().sequence();
+            sequence = core.device.nand().sequence();
         }
         let behind = self.synced.try_lock().is_ok_and(|synced| sequence >= *synced + SYNC_EVERY);
         if behind {
@@ -424,7 +419,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
     pub(crate) fn over(&self, tickets: &mut Vec<u64>) -> Option<Duration> {
         let mut guard = self.enter().ok()?;
         let core = guard.as_mut()?;
-        let timing = core.flash.nand_mut().timing();
+        let timing = core.device.nand_mut().timing();
         core.clock.catch_up(timing);
         core.clock.over(tickets);
         timing.next_ns().map(|at| Duration::from_nanos(at.saturating_sub(timing.now())))
@@ -434,8 +429,8 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
     /// be paced. To be called while no client waits.
     pub fn restart(&self, paced: bool) {
         if let Ok(Some(core)) = self.enter().as_mut().map(|guard| guard.as_mut()) {
-            core.clock.restart(core.flash.nand_mut().timing(), paced && self.pacer.is_some());
-            core.flash.counters = Counters::default();
+            core.clock.restart(core.device.nand_mut().timing(), paced && self.pacer.is_some());
+            core.device.take_counters();
         }
         if let Ok(mut wall) = self.wall.lock() {
             *wall = Latencies::new();
@@ -470,41 +465,41 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
     pub fn snapshot(&self) -> Option<Snapshot> {
         let mut guard = self.enter().ok()?;
         let core = guard.as_mut()?;
-        core.clock.catch_up(core.flash.nand_mut().timing());
-        let timing = core.flash.nand_mut().timing();
+        core.clock.catch_up(core.device.nand_mut().timing());
+        let timing = core.device.nand_mut().timing();
         let (virtual_ns, dies) = (timing.now(), timing.die_use());
-        let flash = &core.flash;
+        let device = &core.device;
         Some(Snapshot {
-            counters: flash.counters.clone(),
+            counters: device.counters().clone(),
             virtual_latency: core.clock.latencies.clone(),
             wall_latency: self.wall.lock().ok()?.clone(),
             virtual_ns,
             dies,
-            free_superblocks: (flash.free_superblocks(), flash.nand().geometry().superblocks()),
-            valid_pages: flash.valid_pages(),
-            wear: flash.nand().wear(),
-            memory: core.device.scheme().memory(),
-            stuck_pages: flash.nand().staged_pages(),
+            free_superblocks: device.free_superblocks(),
+            valid_pages: device.flash().valid_pages(),
+            wear: device.nand().wear(),
+            memory: device.memory(),
+            stuck_pages: device.nand().staged_pages(),
         })
     }
 
     /// Switches the device off in good order. `Err` says why it was not: then it is as after a power cut.
     pub fn power_off(&self) -> Result<(), String> {
         let core = self.enter().map_err(|_| "the FTL panicked".to_owned())?.take();
-        let Some(Core { mut flash, mut device, broken, .. }) = core else { return Ok(()) };
+        let Some(Core { mut device, broken, .. }) = core else { return Ok(()) };
         if broken || self.unsyncable.load(Ordering::Relaxed) {
             return Err("the image could not be written to before".to_owned());
         }
-        flash.nand_mut().land().map_err(|error| error.to_string())?;
-        device.scheme_mut().power_off(&mut flash).map_err(|fault| format!("{fault:?}"))?;
-        flash.into_nand().close().map_err(|error| error.to_string())
+        device.nand_mut().land().map_err(|error| error.to_string())?;
+        device.power_off().map_err(|fault| fault.to_string())?;
+        device.into_nand().close().map_err(|error| error.to_string())
     }
 }
 
 impl<S: Scheme, M: Medium> Core<S, M> {
     /// Writes what was staged.
     fn land(&mut self) -> Result<(), IoError> {
-        self.flash.nand_mut().land().map_err(|error| match error.kind() {
+        self.device.nand_mut().land().map_err(|error| match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 IoError::NoSpace
             }
@@ -530,7 +525,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         if let Some(recording) = &mut self.recording {
             recording.see(request);
         }
-        let (at, arrived) = self.clock.arrive(self.flash.nand_mut().timing(), waiting);
+        let (at, arrived) = self.clock.arrive(self.device.nand_mut().timing(), waiting);
         let number = reads.cells.len();
         let result = match request.op {
             Op::Read => self.read(request, at, &mut reads.cells),
@@ -547,7 +542,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
             result => result,
         };
         let kind = request.op.kind();
-        let timing = self.flash.nand_mut().timing();
+        let timing = self.device.nand_mut().timing();
         let ticket = self.clock.watch(timing, kind, arrived, result.unwrap_or(at));
         if let Some(last) = reads.tickets.last_mut() {
             *last = self.clock.paced().then_some(ticket);
@@ -555,15 +550,15 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         result?;
         Ok(match request.op {
             Op::Read => Answer::Read(number),
-            Op::Flush => Answer::Durable(self.flash.nand().sequence()),
-            _ if request.fua => Answer::Durable(self.flash.nand().sequence()),
+            Op::Flush => Answer::Durable(self.device.nand().sequence()),
+            _ if request.fua => Answer::Durable(self.device.nand().sequence()),
             _ => Answer::Done,
         })
     }
 
     /// A request of whole pages of which the bytes are somebody else's business.
     fn step(&mut self, op: HostOp, first: u32, pages: u32, at: Done) -> Result<Done, IoError> {
-        let outcome = self.device.request(&mut self.flash, op, Lpn(first), pages, at, &mut |_, _| {});
+        let outcome = self.device.request(op, Lpn(first), pages, at, &mut |_, _| {});
         self.judge(outcome.map(|outcome| (outcome.done, outcome.failed)))
     }
 
@@ -572,9 +567,9 @@ impl<S: Scheme, M: Medium> Core<S, M> {
             Ok((done, 0)) => Ok(done),
             Ok(_) => Err(IoError::Device),
             Err(HostError::Outside { .. }) => Err(IoError::Outside),
-            Err(HostError::Medium) => {
-                self.broken = true;
-                Err(IoError::Device)
+            Err(HostError::Fault(fault)) => {
+                self.broken |= fault.is_fatal();
+                Err(if matches!(fault, Fault::NoSpace { .. }) { IoError::Full } else { IoError::Device })
             }
         }
     }
@@ -591,15 +586,14 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         while left > 0 {
             let pages = left.min(STEP_PAGES);
             let begin = cells.len();
-            let outcome =
-                self.device.request(&mut self.flash, HostOp::Read, Lpn(first), pages, at, &mut |_, seen| {
-                    cells.push(match seen {
-                        Seen::Read(None) => Cell::Zeros,
-                        Seen::Read(Some(_)) => Cell::Delivered,
-                        _ => Cell::Failed,
-                    });
+            let outcome = self.device.request(HostOp::Read, Lpn(first), pages, at, &mut |_, seen| {
+                cells.push(match seen {
+                    Seen::Read(None) => Cell::Zeros,
+                    Seen::Read(Some(_)) => Cell::Delivered,
+                    _ => Cell::Failed,
                 });
-            for fetch in self.flash.nand_mut().fetches() {
+            });
+            for fetch in self.device.nand_mut().fetches() {
                 let cell = &mut cells[begin + (fetch.lpn.0 - first) as usize];
                 if matches!(cell, Cell::Delivered) {
                     *cell = Cell::From(fetch);
@@ -610,7 +604,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
                 "a page from LPN {first} on was delivered, but it was not read"
             );
             let ended = self.judge(outcome.map(|outcome| (outcome.done, outcome.failed)));
-            done = self.flash.join(done, ended?);
+            done = self.device.nand_mut().join(done, ended?);
             (first, left) = (first + pages, left - pages);
         }
         Ok(done)
@@ -634,7 +628,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         let mut content = vec![0; page as usize];
         match &cells[..] {
             [Cell::From(fetch)] => {
-                self.flash.nand().read_now(fetch, &mut content).map_err(|_| IoError::Device)?;
+                self.device.nand().read_now(fetch, &mut content).map_err(|_| IoError::Device)?;
                 Ok((Some(content), done))
             }
             _ => Err(IoError::Device),
@@ -658,7 +652,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
                 continue;
             }
             let (content, done) = self.page(lpn, at)?;
-            ready = self.flash.join(ready, done);
+            ready = self.device.nand_mut().join(ready, done);
             if let Some(content) = content {
                 merged[(u64::from(lpn - first) * page) as usize..][..page as usize].copy_from_slice(&content);
             }
@@ -674,9 +668,9 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         while !data.is_empty() {
             let pages = (data.len() / page).min(STEP_PAGES as usize);
             let now = data.split_to(pages * page);
-            self.flash.nand_mut().offer(Lpn(first), now);
+            self.device.nand_mut().offer(Lpn(first), now);
             let ended = self.step(HostOp::Write, first, pages as u32, at)?;
-            done = self.flash.join(done, ended);
+            done = self.device.nand_mut().join(done, ended);
             first += pages as u32;
         }
         Ok(done)
@@ -690,7 +684,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         while first < end {
             let pages = (end - first).min(TRIM_PAGES);
             let ended = self.step(HostOp::Trim, first, pages, at)?;
-            done = self.flash.join(done, ended);
+            done = self.device.nand_mut().join(done, ended);
             first += pages;
         }
         Ok(done)
@@ -706,8 +700,8 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         let head = self.write_zeros(begin, whole.0, false, at)?;
         let middle = self.trim(request, at)?;
         let tail = self.write_zeros(whole.1, end, false, at)?;
-        let done = self.flash.join(head, middle);
-        Ok(self.flash.join(done, tail))
+        let done = self.device.nand_mut().join(head, middle);
+        Ok(self.device.nand_mut().join(done, tail))
     }
 
     /// Writes zeros. Without `allocate`, into one page, which is left alone when it holds nothing.
@@ -721,7 +715,7 @@ impl<S: Scheme, M: Medium> Core<S, M> {
             if allocate || self.page(lpn, at)?.0.is_some() {
                 let zeros = self.blank.slice(..(to - begin) as usize);
                 let ended = self.write(begin, &zeros, at)?;
-                done = self.flash.join(done, ended);
+                done = self.device.nand_mut().join(done, ended);
             }
             begin = to;
         }

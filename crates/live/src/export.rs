@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use ftl::schemes::{self, Visitor};
-use ftl::{Flash, Scheme};
+use ftl::Scheme;
 use nand::timing::NoClock;
 use nand::{Description, Device, FileNand, SimNand, SimOptions};
 
@@ -66,7 +66,7 @@ pub fn create(path: &Path, device: &Device, settings: &Settings) -> Result<(), L
         type Out = Result<(), String>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
             let array = SimNand::new(self.0, NoClock::new(), SimOptions::default());
-            let opened = S::open(&mut Flash::new(array), &self.1.config(self.0));
+            let opened = ftl::Device::<S, _>::open(array, &self.1.config(self.0));
             opened.map(|_| ()).map_err(|error| error.to_string())
         }
     }

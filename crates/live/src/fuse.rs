@@ -288,7 +288,7 @@ impl Disk {
 fn errno(error: IoError) -> Errno {
     match error {
         IoError::Outside => Errno::EINVAL,
-        IoError::NoSpace => Errno::ENOSPC,
+        IoError::NoSpace | IoError::Full => Errno::ENOSPC,
         IoError::Device | IoError::Off => Errno::EIO,
     }
 }

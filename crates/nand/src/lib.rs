@@ -159,10 +159,11 @@ impl Class {
         [Class::HostRead, Class::HostWrite, Class::CollectionRead, Class::CollectionProgram, Class::Erase];
 }
 
-/// What flash can do to an FTL. The failed operation took its time: `done` says when it ended.
-#[derive(Clone, Copy, Debug)]
+/// What can keep an operation from being done. The failed attempt took its time: `done` says when it ended.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
 pub enum Fault {
     /// The page cannot be read (uncorrectable, torn by a power cut, or marked lost).
+    #[error("the page at PPN {} cannot be read", ppn.0)]
     Uncorrectable {
         /// The page that was read.
         ppn: Ppn,
@@ -171,6 +172,7 @@ pub enum Fault {
     },
     /// The program failed: the page is spent and holds nothing, the block should be retired once its other
     /// pages are moved.
+    #[error("the program of PPN {} failed", ppn.0)]
     ProgramFailed {
         /// The page that is spent now.
         ppn: Ppn,
@@ -178,14 +180,37 @@ pub enum Fault {
         done: Done,
     },
     /// The erase failed: the block must be retired.
+    #[error("the erase of block {} failed", block.0)]
     EraseFailed {
         /// The block, which no erase will help any more.
         block: Pbn,
         /// When the attempt ended.
         done: Done,
     },
+    /// There is no room for another page, and collection makes none. An array never says so: an FTL does, when retired
+    /// blocks have used up what it was given to spare. What was written before stays readable.
+    #[error(
+        "the flash is full (superblocks: {free} free, {needed} needed): too many blocks have failed, \
+         and collection frees no more"
+    )]
+    NoSpace {
+        /// Superblocks (under a log-block scheme, blocks) that can be opened.
+        free: u32,
+        /// Of these, how many it takes to go on.
+        needed: u32,
+    },
     /// The medium itself is out of order (image file, host): nothing more can be promised.
+    #[error("the medium is out of order")]
     Medium,
+}
+
+impl Fault {
+    /// Whether the device can do nothing more. Every other fault concerns the operation that met it: one request of the
+    /// host, or a piece of work that nobody asked for. The device goes on after it.
+    #[inline]
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, Fault::Medium)
+    }
 }
 
 /// A NAND array as a flash translation layer sees it.

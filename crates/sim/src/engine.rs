@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Device, Flash, HostError, HostOp, Scheme};
+use ftl::{Device, HostError, HostOp, Scheme};
 use nand::timing::{NoClock, Queued, Reserved, Timing};
 use nand::{Done, Fault, Lpn, Nand, SimNand};
 use workload::{InputError, Kind, Request};
@@ -44,11 +44,10 @@ impl Clock for Queued {
     const TICKS: bool = true;
 }
 
-/// A device with its array, and what it must hold.
+/// A device, and what it must hold.
 #[derive(Clone)]
 pub(crate) struct World<S, T: Timing> {
-    pub(crate) flash: Flash<SimNand<T>>,
-    pub(crate) device: Device<S>,
+    pub(crate) device: Device<S, SimNand<T>>,
     pub(crate) reference: Reference,
 }
 
@@ -56,25 +55,20 @@ impl<S: Scheme> World<S, NoClock> {
     /// The same device under another clock. Only from no clock to one: schemes keep completions
     /// of the clock that they ran under, and another clock could not read them.
     pub(crate) fn with_clock<U: Timing>(self, clock: U) -> World<S, U> {
-        World {
-            flash: self.flash.map_nand(|nand| nand.with_timing(clock)),
-            device: self.device,
-            reference: self.reference,
-        }
+        World { device: self.device.map_nand(|nand| nand.with_timing(clock)), reference: self.reference }
     }
 }
 
 impl<S: Scheme, T: Timing> World<S, T> {
     #[inline]
     pub(crate) fn clock(&mut self) -> &mut T {
-        clock_of(&mut self.flash)
+        self.device.nand_mut().timing()
     }
 
     /// Makes everything acknowledged durable.
     pub(crate) fn flush(&mut self) -> Result<(), Stop> {
-        let World { flash, device, .. } = self;
-        let at = clock_of(flash).arrival();
-        let flushed = device.request(flash, HostOp::Flush, Lpn(0), 0, at, &mut |_, _| {});
+        let at = self.clock().arrival();
+        let flushed = self.device.request(HostOp::Flush, Lpn(0), 0, at, &mut |_, _| {});
         flushed.map(|_| ()).map_err(|error| Stop::Host { request: 0, error })
     }
 
@@ -84,11 +78,6 @@ impl<S: Scheme, T: Timing> World<S, T> {
         while clock.next().is_some() {}
         clock.drain();
     }
-}
-
-#[inline]
-fn clock_of<T: Timing>(flash: &mut Flash<SimNand<T>>) -> &mut T {
-    flash.nand_mut().timing()
 }
 
 /// Why a phase ended early.
@@ -102,8 +91,8 @@ pub(crate) enum Stop {
     Mismatch { request: u64, mismatch: Mismatch },
     /// A request of no length, or past 16 TiB.
     Request { request: u64, what: String },
-    /// Flash gave out in idle time.
-    Medium,
+    /// Work that no request asked for was the end of the device.
+    Unasked(Fault),
 }
 
 /// Host software: `cpus` processors that each handle one request at a time, first come first served.
@@ -256,7 +245,7 @@ pub(crate) struct Engine<'a, S: Scheme, T: Clock> {
 impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     /// Prepares a phase. Nothing is in flight.
     pub(crate) fn new(world: &'a mut World<S, T>, plan: Plan, meter: Meter) -> Self {
-        let page_shift = world.flash.nand().geometry().page_bytes.trailing_zeros();
+        let page_shift = world.device.nand().geometry().page_bytes.trailing_zeros();
         let begun_ns = meter.begun_ns;
         let mut slots = Vec::new();
         let rings = plan.jobs.len();
@@ -338,16 +327,16 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         tell.far(goal.fraction(self.meter.completed, bytes, now_ns - self.meter.begun_ns));
         if tell.wants() {
             let dies = self.world.clock().die_use();
-            let flash = &self.world.flash;
+            let device = &self.world.device;
             tell.look(Look {
-                counters: flash.counters.clone(),
+                counters: device.counters().clone(),
                 latency: self.meter.latency.clone(),
                 now_ns,
                 dies,
-                free_superblocks: (flash.free_superblocks(), flash.nand().geometry().superblocks()),
-                valid_pages: flash.valid_pages(),
-                wear: flash.nand().wear(),
-                memory: self.world.device.scheme().memory(),
+                free_superblocks: device.free_superblocks(),
+                valid_pages: device.flash().valid_pages(),
+                wear: device.nand().wear(),
+                memory: device.memory(),
             });
         }
     }
@@ -355,7 +344,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     /// What the series reads.
     #[cold]
     pub(crate) fn reading(&self) -> Reading {
-        let counters = &self.world.flash.counters;
+        let counters = self.world.device.counters();
         Reading {
             requests: self.meter.completed,
             latency_sum_ns: self.meter.latency_sum_ns,
@@ -366,7 +355,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
             flash_reads: counters.all_reads(),
             flash_programs: counters.all_programs(),
             collections: counters.collections_data + counters.collections_translation,
-            free_superblocks: self.world.flash.free_superblocks(),
+            free_superblocks: self.world.device.flash().free_superblocks(),
         }
     }
 
@@ -425,10 +414,10 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         let Slot { first, pages, kind, .. } = self.slots[slot as usize];
         const OPS: [HostOp; 4] = [HostOp::Read, HostOp::Write, HostOp::Trim, HostOp::Flush];
         let op = OPS[usize::from(kind)];
-        let World { flash, device, reference } = &mut *self.world;
-        let at = clock_of(flash).arrival();
+        let World { device, reference } = &mut *self.world;
+        let at = device.nand_mut().timing().arrival();
         let write = op == HostOp::Write;
-        let outcome = device.request(flash, op, Lpn(first), pages, at, &mut |lpn, seen| {
+        let outcome = device.request(op, Lpn(first), pages, at, &mut |lpn, seen| {
             reference.saw(lpn, seen, write);
         });
         let outcome = match outcome {
@@ -441,7 +430,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         if let Some(mismatch) = reference.mismatch() {
             return Err(Stop::Mismatch { request: self.meter.issued(), mismatch });
         }
-        let lookups = self.world.flash.counters.lookups;
+        let lookups = self.world.device.counters().lookups;
         if lookups >= self.meter.occupancy.due {
             self.meter.occupancy.look(self.world.device.scheme(), lookups);
         }
@@ -637,8 +626,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     #[cold]
     fn rewrite(&mut self) -> Result<(), Stop> {
         if !self.rewriting && !self.over() {
-            let World { flash, device, .. } = &mut *self.world;
-            if let Some(done) = unasked(device.scheme_mut().rewrite(flash))? {
+            if let Some(done) = unasked(self.world.device.rewrite())? {
                 self.rewriting = true;
                 self.world.clock().watch(done, REWRITTEN);
             }
@@ -664,8 +652,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         } else {
             (self.idle_at_ns, self.idle_repeats) = (now_ns, 0);
         }
-        let World { flash, device, .. } = &mut *self.world;
-        if let Some(done) = unasked(device.scheme_mut().idle(flash))? {
+        if let Some(done) = unasked(self.world.device.idle())? {
             self.idle_asked = true;
             self.world.clock().watch(done, IDLE);
         }
@@ -681,9 +668,8 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
 /// What came of work that the host did not ask for. A page's fault is counted at the door; nothing failed for the host.
 fn unasked(work: Result<Option<Done>, Fault>) -> Result<Option<Done>, Stop> {
     match work {
-        Ok(work) => Ok(work),
-        Err(Fault::Medium) => Err(Stop::Medium),
-        Err(_) => Ok(None),
+        Err(fault) if fault.is_fatal() => Err(Stop::Unasked(fault)),
+        work => Ok(work.unwrap_or(None)),
     }
 }
 
@@ -701,10 +687,7 @@ fn expect_all<S: Scheme, T: Timing>(world: &World<S, T>, page_shift: u32, ring: 
 
 #[inline]
 fn expect<S: Scheme, T: Timing>(world: &World<S, T>, page_shift: u32, request: &Request, soon: bool) {
-    let lpn = request.offset >> page_shift;
-    if lpn < u64::from(world.device.exported_pages()) {
-        world.device.scheme().expect(&world.flash, Lpn(lpn as u32), soon);
-    }
+    world.device.expect(request.offset >> page_shift, soon);
 }
 
 impl Job {

@@ -85,7 +85,7 @@ pub(crate) struct Walk {
 /// Walks over the mapping: it is injective, each page it leads to carries the LPN it belongs to, and the watched ones
 /// the newest version.
 pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>, repeat: &str) -> Walk {
-    let nand = world.flash.nand();
+    let nand = world.device.nand();
     let mut seen = vec![0_u64; (nand.geometry().pages() as usize).div_ceil(64)];
     let mut digest = Digest::new();
     let (mut mapped, mut watched) = (0_u64, 0_u64);
@@ -93,7 +93,7 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
     let mut stale: Option<Mismatch> = None;
     // What the write buffer holds goes before what flash holds.
     let mut buffered = std::collections::BTreeMap::new();
-    world.device.scheme().buffered(&mut |lpn, version| {
+    world.device.buffered(&mut |lpn, version| {
         buffered.insert(lpn, version);
     });
     for (&lpn, &version) in &buffered {
@@ -105,7 +105,7 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
             }
         }
     }
-    world.device.scheme().mapping(&world.flash, &mut |lpn, ppn| {
+    world.device.mapping(&mut |lpn, ppn| {
         mapped += 1;
         digest.add(u64::from(lpn.0) << 32 | u64::from(ppn.0));
         let (word, bit) = (&mut seen[ppn.0 as usize / 64], 1 << (ppn.0 % 64));
@@ -165,13 +165,13 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
 
 /// The scheme's own structures agree with each other and the array.
 pub(crate) fn of_scheme<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>) -> Invariant {
-    let checked = world.device.scheme().check(&world.flash);
+    let checked = world.device.check();
     Invariant::new(
         format!("{phase}: the mapping is a bijection with the valid pages"),
         checked.is_ok(),
         match checked {
-            Ok(()) => format!("{} valid data pages", world.flash.valid_pages()),
-            Err(breach) => breach,
+            Ok(()) => format!("{} valid data pages", world.device.flash().valid_pages()),
+            Err(breach) => breach.to_string(),
         },
     )
 }

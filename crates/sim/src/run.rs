@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use ftl::schemes::Visitor;
-use ftl::{Config, Device, Flash, OpenError, Scheme};
+use ftl::{Config, Device, OpenError, Scheme};
 use nand::timing::{NoClock, Queued, Reserved};
 use nand::{Nand, SimNand, SimOptions};
 use workload::InputError;
@@ -173,8 +173,8 @@ pub fn describe(experiment: &Experiment) -> Result<Run, RunError> {
             let phase = RefCell::new(String::new());
             let mut runner = Runner::begin(0, self.0, &(), &phase)?;
             let world = runner.world::<S>()?;
-            runner.describe::<S>(world.flash.nand());
-            runner.run.memory = assemble::memory_use(&runner.config, &world.device.scheme().memory());
+            runner.describe::<S>(world.device.nand());
+            runner.run.memory = assemble::memory_use(&runner.config, &world.device.memory());
             Ok(runner.run)
         }
     }
@@ -298,10 +298,8 @@ pub(crate) fn world<S: Scheme>(
     verify: Verify,
 ) -> Result<World<S, NoClock>, OpenError> {
     let nand = SimNand::new(device, NoClock::new(), faults.clone());
-    let mut flash = Flash::new(nand);
-    let scheme = S::open(&mut flash, config)?;
-    let exported = config.exported_pages;
-    Ok(World { device: Device::new(scheme, exported), flash, reference: Reference::new(verify, exported) })
+    let reference = Reference::new(verify, config.exported_pages);
+    Ok(World { device: Device::open(nand, config)?, reference })
 }
 
 /// The queue model of a device.
@@ -325,10 +323,10 @@ pub(crate) fn run_phase<S: Scheme, T: Clock>(
 ) -> (Measured, Option<Stop>) {
     let plan::Planned { plan, goal } = planned;
     let jobs = plan.jobs.len() as u32 + u32::from(plan.arrivals.is_some());
-    world.flash.counters = ftl::Counters::default();
+    world.device.take_counters();
     let begun_ns = world.clock().now();
     let dies_before = world.clock().die_use();
-    let array_before = *world.flash.nand().counts();
+    let array_before = *world.device.nand().counts();
     let meter = Meter::new(series, begun_ns, T::TICKS);
     let mut engine = Engine::new(world, plan, meter);
     let stop = engine.run(&goal, tell).err();
@@ -345,9 +343,9 @@ pub(crate) fn run_phase<S: Scheme, T: Clock>(
         meter,
         series,
         occupancy,
-        counters: world.flash.counters.clone(),
-        array: world.flash.nand().counts().since(&array_before),
-        wear: world.flash.nand().wear(),
+        counters: world.device.counters().clone(),
+        array: world.device.nand().counts().since(&array_before),
+        wear: world.device.nand().wear(),
         ticks: T::TICKS,
     };
     if stop.is_none() {
@@ -405,7 +403,7 @@ impl<'a> Runner<'a> {
             return Err(RunError::Spec(what));
         }
         let mut world = self.world::<S>()?;
-        self.describe::<S>(world.flash.nand());
+        self.describe::<S>(world.device.nand());
         for spec in self.experiment.warm_up.clone() {
             self.phase(&mut world, &spec, true)?;
         }
@@ -458,7 +456,7 @@ impl<'a> Runner<'a> {
             self.run.invariants.extend(walk.invariants);
             self.run.invariants.push(invariants::of_scheme("end", &world));
         }
-        self.run.memory = assemble::memory_use(&self.config, &world.device.scheme().memory());
+        self.run.memory = assemble::memory_use(&self.config, &world.device.memory());
         if self.experiment.power_cut {
             self.cut_power(world)?;
         }
@@ -471,19 +469,18 @@ impl<'a> Runner<'a> {
         PHASE.clone_into(&mut self.phase.borrow_mut());
         world.flush().map_err(|stop| self.stopped(stop, "flush before the power cut"))?;
         world.drain();
-        let (begun_ns, before) = (world.clock().now(), *world.flash.nand().counts());
-        let (reference, exported) = (world.reference, self.config.exported_pages);
-        let mut flash = Flash::new(world.flash.into_nand());
-        let scheme = S::open(&mut flash, &self.config).map_err(RunError::Open)?;
-        let mut world = World { device: Device::new(scheme, exported), flash, reference };
+        let (begun_ns, before) = (world.clock().now(), *world.device.nand().counts());
+        let World { device, reference } = world;
+        let device = Device::<S, _>::open(device.into_nand(), &self.config).map_err(RunError::Open)?;
+        let mut world = World { device, reference };
         world.drain();
-        let did = world.flash.nand().counts().since(&before);
+        let did = world.device.nand().counts().since(&before);
         self.run.recovery = Some(Recovery {
             ns: if T::TICKS { world.clock().now() - begun_ns } else { 0 },
             reads: did.total_reads(),
             programs: did.total_programs(),
             erases: did.total_erases(),
-            compute_ns: world.flash.counters.compute_ns,
+            compute_ns: world.device.counters().compute_ns,
         });
         let walk = invariants::of_mapping(PHASE, &world, &self.experiment.repeat());
         self.run.invariants.extend(walk.invariants);
@@ -533,7 +530,8 @@ impl<'a> Runner<'a> {
         if let Some(stop) = stop {
             return Err(self.stopped(stop, &spec.name));
         }
-        let changed = world.flash.counters.host_writes + world.flash.counters.host_trims > 0;
+        let counters = world.device.counters();
+        let changed = counters.host_writes + counters.host_trims > 0;
         if changed && self.experiment.verify != Verify::Off {
             let walk = invariants::of_mapping(&spec.name, world, &self.experiment.repeat());
             self.run.invariants.extend(walk.invariants);
@@ -604,7 +602,7 @@ impl<'a> Runner<'a> {
             Stop::Input(error) => RunError::Input(error),
             Stop::Host { request: number, error } => request(error.to_string(), number),
             Stop::Request { request: number, what } => request(what, number),
-            Stop::Medium => request("the medium is out of order".to_owned(), 0),
+            Stop::Unasked(fault) => request(format!("{fault}, found while the host asked for nothing"), 0),
             Stop::Mismatch { request: number, mismatch } => {
                 let Experiment { seed, .. } = self.experiment;
                 let detail = format!("{mismatch}; seed {seed}, phase {phase}, request {number}");

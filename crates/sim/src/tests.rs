@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use ftl::schemes::page::PageMap;
-use ftl::{Config, Flash, Info, Memory, OpenError, Scheme};
+use ftl::{Breach, Config, Flash, Info, Memory, OpenError, Scheme};
 use nand::{Device, Done, Fault, Geometry, Lpn, Nand, Oob, Ppn};
 use workload::fio::{Amount, JobSpec, Pattern, Phase as FioPhase};
 
@@ -32,6 +32,10 @@ const CONFESSES: u8 = 8;
 const PANICS: u8 = 9;
 /// A mapped page is missing from the mapping.
 const FORGETFUL: u8 = 10;
+/// Idle work finds the flash full.
+const IDLES_WITHOUT_SPACE: u8 = 11;
+/// Idle work finds the medium out of order.
+const IDLES_ON_RUINS: u8 = 12;
 
 #[derive(Clone)]
 struct Faulty<const FAULT: u8>(PageMap);
@@ -94,7 +98,11 @@ impl<const FAULT: u8> Scheme for Faulty<FAULT> {
     }
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        self.0.idle(flash)
+        match FAULT {
+            IDLES_WITHOUT_SPACE => Err(Fault::NoSpace { free: 1, needed: 2 }),
+            IDLES_ON_RUINS => Err(Fault::Medium),
+            _ => self.0.idle(flash),
+        }
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
@@ -120,9 +128,9 @@ impl<const FAULT: u8> Scheme for Faulty<FAULT> {
         });
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
         if FAULT == CONFESSES {
-            return Err("a page is valid and not mapped".to_owned());
+            return Err(Breach("a page is valid and not mapped".to_owned()));
         }
         self.0.check(flash)
     }
@@ -254,4 +262,19 @@ fn a_panic_names_scheme_seed_phase_and_command() {
     for part in ["scheme page", "seed 1", "phase randread", "wits' end", "repeat with: scheme page"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn idle_work_without_room_ends_no_run_and_a_broken_medium_does() {
+    assert!(run_faulty::<IDLES_WITHOUT_SPACE>(Verify::Full).is_ok());
+    let error = run_faulty::<IDLES_ON_RUINS>(Verify::Full).err().map(|error| error.to_string());
+    assert!(error.is_some_and(|text| text.starts_with("the medium is out of order")));
+}
+
+#[test]
+fn a_device_whose_blocks_all_fail_ends_the_run_with_what_happened() {
+    let mut experiment = small_experiment();
+    experiment.faults.erase_fail_ppm = 1_000_000;
+    let error = crate::run(&experiment, &()).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.starts_with("the flash is full (superblocks: "), "{error}");
 }

@@ -160,7 +160,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             // The next opening finds a device whose power was cut, so no trim may be open.
             host.flush(&mut session)?;
         }
-        Ok((session.flash.into_nand(), host.states))
+        Ok((session.device.into_nand(), host.states))
     }
 
     /// The run that is cut.
@@ -174,22 +174,22 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         let mut dice = Dice::branch(self.seed, LATENCIES);
         let nand = N::wrap(CrashNand::new(array, dice.any()));
         let mut session: Session<S, N> = Session::open(nand, &shape.config)?;
-        session.flash.nand_mut().drain();
+        session.device.nand_mut().drain();
         let habits = if dice.once_in(3) { Habits::all() } else { Habits::random(&mut dice) };
         let mut host = Host::new(states, habits, Dice::new(dice.any()));
         host.history = Some(History::new(&host.states));
         host.read_all(&mut session)?;
         for _ in 0..REQUESTS {
             if dice.once_in(150) {
-                tally(report, &session.flash.counters);
+                tally(report, session.device.counters());
                 session = host.power_cycle(session, &shape.config)?;
                 host.read_all(&mut session)?;
             }
             host.step(&mut session)?;
         }
         session.check()?;
-        tally(report, &session.flash.counters);
-        let nand = session.flash.into_nand().into_crash();
+        tally(report, session.device.counters());
+        let nand = session.device.into_nand().into_crash();
         for kind in [PageKind::Data, PageKind::Translation, PageKind::Metadata] {
             report.programmed[kind as usize] += nand.programmed(kind);
             report.erased[kind as usize] += nand.erased(kind);
@@ -226,7 +226,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             session.check()?;
         }
         self.found = host.states;
-        Ok(session.flash.into_nand())
+        Ok(session.device.into_nand())
     }
 
     /// Recovers and works under a clock, and cuts that.
@@ -247,8 +247,8 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         };
         self.phase = Phase::Recovering;
         let mut session: Session<S, N> = Session::open(N::wrap(nand), &shape.config)?;
-        session.flash.nand_mut().drain();
-        let opened = session.flash.nand().now();
+        session.device.nand_mut().drain();
+        let opened = session.device.nand().now();
         self.phase = Phase::Comparing;
         session.contents(&mut self.found)?;
         moment.judge(&self.found)?;
@@ -260,7 +260,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             host.step(&mut session)?;
         }
         session.check()?;
-        let nand = session.flash.into_nand().into_crash();
+        let nand = session.device.into_nand().into_crash();
         self.later = host.history.take().unwrap_or_default();
         self.cut_again(shape, moment, &nand, opened, dice, report)?;
         self.nested = Some(nand);
@@ -308,7 +308,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
                 host.step(&mut session)?;
             }
             self.found = host.states;
-            self.spare.push(session.flash.into_nand());
+            self.spare.push(session.device.into_nand());
         }
         Ok(())
     }

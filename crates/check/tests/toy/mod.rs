@@ -4,7 +4,7 @@
 //! A page map in memory, rebuilt by a scan of all OOB. Trims are versions of "nothing", kept by groups of LPNs in
 //! metadata pages, which are collected like data.
 
-use ftl::{Cause, Config, ConfigError, Flash, Info, Memory, OpenError, Scheme};
+use ftl::{Breach, Cause, Config, ConfigError, Flash, Info, Memory, OpenError, Scheme};
 use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Sink, Source};
 
 /// Nothing is wrong.
@@ -357,9 +357,9 @@ impl<const BUG: u8> Scheme for Toy<BUG> {
         }
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>) -> Result<(), Breach> {
         let invalid = self.map.iter().find(|&&ppn| ppn != NONE && !self.valid[ppn as usize]);
-        invalid.map_or(Ok(()), |ppn| Err(format!("PPN {ppn} is mapped but not valid")))
+        invalid.map_or(Ok(()), |ppn| Err(Breach(format!("PPN {ppn} is mapped but not valid"))))
     }
 
     fn memory(&self) -> Memory {

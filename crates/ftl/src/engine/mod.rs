@@ -18,7 +18,7 @@ use crate::cmt::census::CachedPage;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash, Guessed};
 use crate::recover;
-use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Scheme};
+use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::{self, Table};
 use audit::Audit;
@@ -486,7 +486,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         });
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
         flash.space.check()?;
         self.mapping.check(&self.table)?;
         let mut audit = Audit::new(flash);
@@ -508,7 +508,7 @@ impl<M: Mapping> Scheme for PageLevel<M> {
         });
         self.collector.moves().iter().for_each(|moved| audit.moved(moved.to));
         let vtpns = 0..self.table.pages() + self.table.further_pages();
-        audit.finish(vtpns.filter_map(|vtpn| self.table.page(Vtpn(vtpn))))
+        Ok(audit.finish(vtpns.filter_map(|vtpn| self.table.page(Vtpn(vtpn))))?)
     }
 
     #[inline]

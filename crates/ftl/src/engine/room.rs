@@ -86,6 +86,8 @@ pub(crate) trait KeepsRoom {
     }
 
     /// The part of [`KeepsRoom::make_room_for`] in which something is done.
+    ///
+    /// On a full device only writes are refused: reads, whose lookups may write little, go on with the reserve.
     #[inline(never)]
     fn make_room_slowly<N: Nand>(
         &mut self,
@@ -93,6 +95,10 @@ pub(crate) trait KeepsRoom {
         writes: Option<Stream>,
         pages: u32,
     ) -> Result<(), Fault> {
+        let has_reserve = |flash: &Flash<N>| writes.is_none() && flash.free_superblocks() > 0;
+        if flash.full && has_reserve(flash) {
+            return Ok(());
+        }
         if writes.is_some() && (self.collector().is_active() || self.start(flash)) {
             // Rewriting has a pace of its own, until room is wanted.
             let waits =
@@ -103,23 +109,29 @@ pub(crate) trait KeepsRoom {
         }
         let mut collections = 0;
         while self.is_short(flash, writes) {
-            if !self.collector().is_active() && !self.collector_mut().start(flash) {
-                return Err(Fault::Medium);
-            }
+            let nothing = !self.collector().is_active() && !self.collector_mut().start(flash);
             collections += 1;
-            if collections > 8 * flash.nand().geometry().superblocks() {
-                return Err(Fault::Medium);
+            if nothing || collections > 8 * flash.nand().geometry().superblocks() {
+                let (free, needed) = (flash.free_superblocks(), self.needed(flash, writes));
+                flash.full = true;
+                return if has_reserve(flash) { Ok(()) } else { Err(Fault::NoSpace { free, needed }) };
             }
             flash.counters.foreground_collections += 1;
             self.finish_collection(flash)?;
         }
+        flash.full = false;
         Ok(())
     }
 
     /// Whether the reserve would be touched by the next page operation.
     fn is_short<N: Nand>(&self, flash: &Flash<N>, writes: Option<Stream>) -> bool {
+        flash.free_superblocks() < self.needed(flash, writes)
+    }
+
+    /// Free superblocks that the next page operation needs so that the reserve is not touched.
+    fn needed<N: Nand>(&self, flash: &Flash<N>, writes: Option<Stream>) -> u32 {
         let opens = u32::from(writes.is_some_and(|stream| flash.space.left(stream) == 0));
-        flash.free_superblocks() < self.thresholds().foreground + self.held() + opens
+        self.thresholds().foreground + self.held() + opens
     }
 
     /// Ends the collection under way, if any.

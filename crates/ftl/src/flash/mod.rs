@@ -29,6 +29,8 @@ pub struct Flash<N> {
     gates: Vec<(u32, Done)>,
     /// The host page read under way goes where a model said.
     predicted: bool,
+    /// Collection could not make room when it tried last.
+    pub(crate) full: bool,
 }
 
 impl<N: Nand> Flash<N> {
@@ -46,6 +48,7 @@ impl<N: Nand> Flash<N> {
             reserve: 0,
             gates,
             predicted: false,
+            full: false,
         }
     }
 
@@ -76,6 +79,7 @@ impl<N: Nand> Flash<N> {
             reserve: self.reserve,
             gates: self.gates,
             predicted: self.predicted,
+            full: self.full,
         }
     }
 

@@ -69,7 +69,7 @@ impl Core {
     fn gather<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32, last: u32) -> Result<u32, Fault> {
         'again: loop {
             if self.pool.free_blocks() == 0 {
-                return Err(Fault::Medium);
+                return Err(self.no_space(1));
             }
             let block = self.pool.open(flash, false);
             self.staged.clear();

@@ -34,7 +34,7 @@ mod tests;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::log_block::pool::{Pool, NONE};
-use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
+use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use journal::Journal;
 use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Source};
 
@@ -233,6 +233,12 @@ impl Core {
     pub fn log_limit(&self) -> u32 {
         let others = self.layout.logical_blocks + self.layout.metadata_blocks + RESERVE;
         self.layout.log_blocks.min(self.pool.total_blocks().saturating_sub(others))
+    }
+
+    /// The fault of an operation for which so many free blocks are missing.
+    pub(crate) fn no_space(&self, missing: u32) -> Fault {
+        let free = self.pool.free_blocks();
+        Fault::NoSpace { free, needed: free + missing }
     }
 
     /// Log blocks in use.
@@ -435,8 +441,10 @@ impl<P: Policy> Scheme for LogBlock<P> {
         while page.is_first() && self.core.log_count() > self.core.log_limit() {
             self.policy.shrink(&mut self.core, flash)?;
         }
-        if self.core.log_limit() < P::LEAST_LOG || self.core.pool.free_blocks() < 2 {
-            return Err(Fault::Medium);
+        let missing = P::LEAST_LOG.saturating_sub(self.core.log_limit());
+        let missing = missing.max(2_u32.saturating_sub(self.core.pool.free_blocks()));
+        if missing > 0 {
+            return Err(self.core.no_space(missing));
         }
         self.policy.write(&mut self.core, flash, page, at)
     }
@@ -477,16 +485,16 @@ impl<P: Policy> Scheme for LogBlock<P> {
         }
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
         self.core.check(flash)?;
         let mut listed = vec![0u8; self.core.pool.numbers() as usize];
         self.policy.log_blocks(&mut |block| listed[block as usize] += 1);
         let wrong = (0..).zip(&listed).find(|&(block, &times)| times != u8::from(self.core.is_log(block)));
         if let Some((block, times)) = wrong {
             let role = self.core.roles[block as usize];
-            return Err(format!("the scheme lists block {block}, which is {role:?}, {times} times"));
+            return Err(format!("the scheme lists block {block}, which is {role:?}, {times} times").into());
         }
-        self.policy.check(&self.core, flash)
+        Ok(self.policy.check(&self.core, flash)?)
     }
 
     fn memory(&self) -> Memory {

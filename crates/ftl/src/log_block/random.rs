@@ -118,7 +118,7 @@ impl RandomArea {
         match (self.blocks.pop_front(), sequential.oldest()) {
             (Some(victim), _) => self.merge(core, flash, sequential, victim).map(|_| ()),
             (None, Some(victim)) => sequential.complete(core, flash, victim).map(|_| ()),
-            (None, None) => Err(Fault::Medium),
+            (None, None) => Err(core.no_space(1)),
         }
     }
 

@@ -376,7 +376,7 @@ impl Adapt {
         flash: &mut Flash<N>,
         merge_all: bool,
     ) -> Result<(), Fault> {
-        let Some(victim) = self.next_victim(core, flash) else { return Err(Fault::Medium) };
+        let Some(victim) = self.next_victim(core, flash) else { return Err(core.no_space(1)) };
         let mut merged = u64::from(chosen(core, flash, victim));
         for position in 0..core.layout().block_pages {
             let Some(lpn) = core.log_lpn(flash, victim, position) else { continue };

@@ -101,7 +101,7 @@ impl Faster {
     }
 
     fn reclaim<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
-        let Some(victim) = self.random.blocks.pop_front() else { return Err(Fault::Medium) };
+        let Some(victim) = self.random.blocks.pop_front() else { return Err(core.no_space(1)) };
         chosen(core, flash, victim);
         for position in 0..core.layout().block_pages {
             let Some(lpn) = core.log_lpn(flash, victim, position) else { continue };

@@ -421,7 +421,7 @@ pub(super) fn put_outcome(out: &mut Vec<u8>, pending: &Pending, outcome: Result<
         Ok(()) => put_simple(out, pending.cookie, 0),
         Err(IoError::Outside) => put_error(out, pending, errno::EINVAL),
         Err(IoError::Device) => put_error(out, pending, errno::EIO),
-        Err(IoError::NoSpace) => put_error(out, pending, errno::ENOSPC),
+        Err(IoError::NoSpace | IoError::Full) => put_error(out, pending, errno::ENOSPC),
         Err(IoError::Off) => put_error(out, pending, errno::ESHUTDOWN),
     }
 }

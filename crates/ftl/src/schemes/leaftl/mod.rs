@@ -50,7 +50,7 @@ use crate::engine::check_room;
 use crate::engine::room::{KeepsRoom, Thresholds};
 use crate::flash::{Content, Flash, Guessed};
 use crate::records::Records;
-use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
+use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
 use buffer::{Buffer, Buffered};
 use cache::Cache;
@@ -448,12 +448,12 @@ impl Scheme for Leaftl {
         self.buffer.pages().for_each(|(_, page)| each(page.lpn, page.version));
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
         flash.space.check()?;
         self.map.check(flash)?;
         let mut audit = Audit::new(flash);
         self.map.each(flash, &mut |lpn, ppn| audit.mapped(lpn, ppn));
-        audit.finish(self.map.records.directory())
+        Ok(audit.finish(self.map.records.directory())?)
     }
 
     fn memory(&self) -> Memory {

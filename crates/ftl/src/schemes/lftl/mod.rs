@@ -53,7 +53,7 @@ use crate::engine::check_room;
 use crate::engine::room::{KeepsRoom, Thresholds};
 use crate::flash::{Content, Flash};
 use crate::records::Records;
-use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
+use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
 use collect::Collector;
 use linear::{BlockLists, Settings};
@@ -348,12 +348,12 @@ impl Scheme for Lftl {
         self.map.each(flash, first.0..first.0 + pages, each);
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
         flash.space.check()?;
         self.map.check(flash)?;
         let mut audit = Audit::new(flash);
         self.mapping(flash, &mut |lpn, ppn| audit.mapped(lpn, ppn));
-        audit.finish(self.map.records.directory())
+        Ok(audit.finish(self.map.records.directory())?)
     }
 
     fn memory(&self) -> Memory {
