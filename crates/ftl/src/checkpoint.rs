@@ -10,8 +10,7 @@
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::space::Stream;
-use crate::table::{self, Table};
-use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
 
 const MAGIC_CHECKPOINT: u32 = 0x4b43_5446; // "FTCK"
 pub(crate) const MAGIC_JOURNAL: u32 = 0x4a54_5446; // "FTTJ"
@@ -113,26 +112,14 @@ impl Journal {
     }
 }
 
-/// Writes a checkpoint after `at` and erases the metadata superblocks that it makes obsolete. No mapping in memory may
-/// be newer than its translation page, and no collection under way.
-pub fn write<N: Nand>(
+/// Writes a checkpoint of a directory after `at`, and erases the metadata superblocks that it makes obsolete. No mapping in
+/// memory may be newer than its translation page, and no collection under way.
+pub(crate) fn write<N: Nand>(
     flash: &mut Flash<N>,
-    table: &Table,
+    mut words: impl ExactSizeIterator<Item = u32>,
     journal: &mut Journal,
     at: Done,
 ) -> Result<Done, Fault> {
-    write_directory(flash, table.pages(), |vtpn| table::entry(table.page(Vtpn(vtpn))), journal, at)
-}
-
-/// As [`write`], for a directory of `words` words.
-pub(crate) fn write_directory<N: Nand>(
-    flash: &mut Flash<N>,
-    words: u32,
-    word: impl Fn(u32) -> u32,
-    journal: &mut Journal,
-    at: Done,
-) -> Result<Done, Fault> {
-    let words = words as usize;
     let obsolete = std::mem::take(&mut journal.superblocks);
     let obsolete_pages = std::mem::take(&mut journal.pages);
     journal.pending.clear();
@@ -153,10 +140,9 @@ pub(crate) fn write_directory<N: Nand>(
     let version = flash.version();
     let epoch = flash.space.epoch();
     let per_page = entries_per_page(journal.buffer.len());
-    let pages = words.div_ceil(per_page).max(1);
+    let pages = words.len().div_ceil(per_page).max(1);
     for page in 0..pages {
-        let first = page * per_page;
-        let count = per_page.min(words - first);
+        let count = per_page.min(words.len());
         header(&mut journal.buffer, MAGIC_CHECKPOINT, count as u32, page as u32, pages as u32, version);
         put32(&mut journal.buffer, HEADER, epoch);
         for (i, frontier) in frontiers.iter().enumerate() {
@@ -165,8 +151,8 @@ pub(crate) fn write_directory<N: Nand>(
             put32(&mut journal.buffer, HEADER + 4 + i * FRONTIER, opening);
             put32(&mut journal.buffer, HEADER + 8 + i * FRONTIER, next);
         }
-        for i in 0..count {
-            put32(&mut journal.buffer, FIXED + i * 4, word((first + i) as u32));
+        for (at, word) in (FIXED..).step_by(4).zip(words.by_ref().take(count)) {
+            put32(&mut journal.buffer, at, word);
         }
         journal.program(flash, FIXED + count * 4, at)?;
     }

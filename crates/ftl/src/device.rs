@@ -1,7 +1,7 @@
 //! A scheme and the flash it owns: what a host, real or simulated, talks to.
 
-use crate::cmt::census::CachedPage;
 use crate::scheme::Breach;
+use crate::scheme::CachedPage;
 use crate::{Config, Counters, Flash, Memory, OpenError, Scheme};
 use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
 

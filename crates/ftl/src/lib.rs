@@ -12,6 +12,7 @@ pub mod engine;
 pub mod flash;
 pub mod list;
 pub mod log_block;
+pub mod mapping;
 pub mod records;
 pub mod recover;
 mod scheme;
@@ -19,8 +20,9 @@ pub mod schemes;
 pub mod space;
 pub mod table;
 
-pub use cmt::census::CachedPage;
 pub use counters::{Cause, Counters};
 pub use device::{Device, HostError, HostOp, Outcome, Seen};
 pub use flash::Flash;
-pub use scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy};
+pub use scheme::{
+    Breach, CachedPage, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy,
+};

@@ -17,11 +17,9 @@
 
 use crate::checkpoint::{self, Journal, Page, Trim};
 use crate::counters::Cause;
-use crate::engine::Mapping;
 use crate::flash::Flash;
 use crate::space::{Found, Stream};
-use crate::table::{self, Table, UNMAPPED};
-use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn, Vtpn};
+use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn};
 
 /// A data page that the search found.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +29,6 @@ pub(crate) struct Candidate {
     epoch: u32,
     pub(crate) ppn: u32,
 }
-
-/// A translation page on flash, and the entries `(slot, entry)` in which it is behind.
-type Behind = (Vtpn, Vec<(u32, u32)>);
 
 #[derive(Default)]
 pub(crate) struct Checkpoint {
@@ -45,7 +40,8 @@ pub(crate) struct Checkpoint {
     superblocks: Vec<u32>,
 }
 
-pub(crate) struct Recovery<'a, N> {
+/// What a recovery has found so far, and the flash it works on.
+pub struct Recovery<'a, N> {
     pub(crate) flash: &'a mut Flash<N>,
     /// Superblocks in use.
     found: Vec<Found>,
@@ -64,65 +60,46 @@ pub(crate) struct Recovery<'a, N> {
     pub(crate) at: Done,
 }
 
-/// Finds what the array holds, up to the step "adopt": for `exported_pages` LPNs, and translation pages whose ids are
-/// below `translation_ids`.
-pub(crate) fn gather<'a, N: Nand>(
-    flash: &'a mut Flash<N>,
-    journal: &mut Journal,
-    exported_pages: u32,
-    translation_ids: u32,
-) -> Result<Recovery<'a, N>, Fault> {
-    let mut recovery = Recovery {
-        flash,
-        found: Vec::new(),
-        checkpoint: Checkpoint::default(),
-        trims: Vec::new(),
-        candidates: Vec::new(),
-        translation: vec![None; translation_ids as usize],
-        metadata_pages: Vec::new(),
-        models: (0, 0, Vec::new()),
-        version: 0,
-        metadata_version: 0,
-        at: Done::READY,
-    };
-    recovery.begin("classify");
-    recovery.classify()?;
-    recovery.begin("checkpoint");
-    recovery.read_checkpoint()?;
-    recovery.begin("search");
-    recovery.search(exported_pages, translation_ids)?;
-    recovery.begin("adopt");
-    recovery.adopt(journal);
-    Ok(recovery)
-}
-
-/// Rebuilds directory, space, journal and mapping from what the array holds.
-pub fn recover<N: Nand, M: Mapping>(
-    flash: &mut Flash<N>,
-    table: &mut Table,
-    journal: &mut Journal,
-    mapping: &mut M,
-) -> Result<Done, Fault> {
-    let mut recovery = gather(flash, journal, table.exported_pages(), table.pages())?;
-    recovery.begin("restore");
-    if let Some(models) = recovery.current_models() {
-        mapping.relearn(&models);
+impl<'a, N: Nand> Recovery<'a, N> {
+    /// Finds what the array holds, up to the step "adopt": for `exported_pages` LPNs, and translation pages whose ids are
+    /// below `translation_ids`.
+    pub(crate) fn scan(
+        flash: &'a mut Flash<N>,
+        journal: &mut Journal,
+        exported_pages: u32,
+        translation_ids: u32,
+    ) -> Result<Recovery<'a, N>, Fault> {
+        let mut recovery = Recovery {
+            flash,
+            found: Vec::new(),
+            checkpoint: Checkpoint::default(),
+            trims: Vec::new(),
+            candidates: Vec::new(),
+            translation: vec![None; translation_ids as usize],
+            metadata_pages: Vec::new(),
+            models: (0, 0, Vec::new()),
+            version: 0,
+            metadata_version: 0,
+            at: Done::READY,
+        };
+        recovery.begin("classify");
+        recovery.classify()?;
+        recovery.begin("checkpoint");
+        recovery.read_checkpoint()?;
+        recovery.begin("search");
+        recovery.search(exported_pages, translation_ids)?;
+        recovery.begin("adopt");
+        recovery.adopt(journal);
+        Ok(recovery)
     }
-    let behind = recovery.restore(table, mapping)?;
-    recovery.begin("update");
-    recovery.update(table, behind)?;
-    recovery.begin("erase");
-    recovery.erase_obsolete(journal)?;
-    Ok(recovery.at)
-}
 
-impl<N: Nand> Recovery<'_, N> {
-    fn begin(&mut self, step: &'static str) {
+    /// The next step of the table above begins.
+    pub(crate) fn begin(&mut self, step: &'static str) {
         self.flash.nand_mut().begin_step(step);
     }
 
     /// Reads an OOB; a page that cannot be read (torn) counts as nothing there, but as spent.
-    fn scan(&mut self, ppn: Ppn) -> Result<Scanned, Fault> {
+    fn scan_page(&mut self, ppn: Ppn) -> Result<Scanned, Fault> {
         match self.flash.scan(ppn, Cause::Recovery, Done::READY) {
             Ok((oob, done)) => {
                 self.at = self.flash.join(self.at, done);
@@ -148,7 +125,7 @@ impl<N: Nand> Recovery<'_, N> {
         let geometry = self.flash.nand().geometry();
         let (first, pages, units) = (geometry.page_in(block, 0), geometry.pages_per_block, geometry.units());
         for page in 0..pages {
-            match self.scan(Ppn(first.0 + page * units))? {
+            match self.scan_page(Ppn(first.0 + page * units))? {
                 Scanned::Torn => {}
                 Scanned::Erased if page > 0 => break,
                 known => return Ok(known),
@@ -273,10 +250,9 @@ impl<N: Nand> Recovery<'_, N> {
         self.checkpoint = Checkpoint { version, epoch, frontiers, directory, superblocks: Vec::new() };
     }
 
-    /// The OOB of a page; `None` when it is erased or torn.
-    /// The models written with the newest checkpoint, if no data or translation page was programmed, and nothing trimmed,
-    /// after it: then the mapping is what it was.
-    fn current_models(&mut self) -> Option<Vec<u8>> {
+    /// What [`crate::mapping::Mapping::learned`] gave, written with the newest checkpoint, if no data or translation
+    /// page was programmed, and nothing trimmed, after it: then the mapping is what it was.
+    pub fn learned(&mut self) -> Option<Vec<u8>> {
         let (version, _, bytes) = std::mem::take(&mut self.models);
         let is_current = version == self.checkpoint.version
             && !bytes.is_empty()
@@ -286,12 +262,13 @@ impl<N: Nand> Recovery<'_, N> {
         is_current.then_some(bytes)
     }
 
+    /// The OOB of a page; `None` when it is erased or torn.
     pub(crate) fn page(&mut self, ppn: Ppn) -> Result<Option<Oob>, Fault> {
         let (block, page) = self.flash.nand().geometry().block_of(ppn);
         if page >= self.flash.nand().written(block) {
             return Ok(None);
         }
-        Ok(match self.scan(ppn)? {
+        Ok(match self.scan_page(ppn)? {
             Scanned::Page(oob) => Some(oob),
             Scanned::Torn | Scanned::Erased => None,
         })
@@ -374,83 +351,11 @@ impl<N: Nand> Recovery<'_, N> {
         found.epoch > self.checkpoint.epoch || open.is_some_and(|&(_, next)| tail >= next)
     }
 
-    /// A translation page that the checkpoint knows, if it has not been erased since: that happens without a newer one
-    /// being written when everything in it was trimmed.
-    fn still_there(&mut self, vtpn: Vtpn, checkpointed: Option<Ppn>) -> Result<Option<Ppn>, Fault> {
-        let Some(ppn) = checkpointed else { return Ok(None) };
+    /// The OOB of the translation page `id` that the checkpoint knows at `ppn`, if it has not been erased since.
+    pub(crate) fn checkpointed_page(&mut self, ppn: Ppn, id: u32) -> Result<Option<Oob>, Fault> {
         let epoch = self.checkpoint.epoch;
-        let is_it = |oob: Oob| oob.kind == PageKind::Translation && oob.id == vtpn.0 && oob.epoch <= epoch;
-        Ok(self.page(ppn)?.is_some_and(is_it).then_some(ppn))
-    }
-
-    /// Reads every translation page, applies what is newer, and marks valid what is mapped. Returns the changes that
-    /// the mapping leaves to the table, by translation page.
-    fn restore<M: Mapping>(&mut self, table: &mut Table, mapping: &mut M) -> Result<Vec<Behind>, Fault> {
-        for vtpn in (0..table.pages()).map(Vtpn) {
-            let checkpointed =
-                self.checkpoint.directory.get(vtpn.0 as usize).copied().and_then(table::mapped);
-            let page = match self.translation[vtpn.0 as usize] {
-                Some((_, _, ppn)) => Some(ppn),
-                None => self.still_there(vtpn, checkpointed)?,
-            };
-            table.set_page(vtpn, page);
-            if let Some(ppn) = page {
-                self.flash.space.validate_found(ppn);
-            }
-        }
-        let candidates = std::mem::take(&mut self.candidates);
-        self.trims.sort_unstable_by_key(|trim| (trim.first, trim.version));
-        let trims = std::mem::take(&mut self.trims);
-        let (mut candidates, mut trims) = (&candidates[..], &trims[..]);
-        let mut behind = Vec::new();
-        let mut entries = Vec::with_capacity(table.entries_per_page() as usize);
-        let begin = self.at;
-        for vtpn in (0..table.pages()).map(Vtpn) {
-            let (first, lpns) = (table.first_lpn(vtpn).0, table.lpns_in(vtpn));
-            entries.clear();
-            match table.load(self.flash, vtpn, Cause::Recovery, begin)? {
-                Some(done) => {
-                    entries.extend((0..lpns).map(|slot| table::entry_in(self.flash.buffer(), slot)));
-                    self.at = self.flash.join(self.at, done);
-                }
-                None => entries.resize(lpns as usize, UNMAPPED),
-            }
-            let end = first + lpns;
-            let written = split_below(&mut candidates, |c| c.lpn < end);
-            let trimmed = split_below(&mut trims, |t| t.first.0 < end);
-            let changes = newer(&mut entries, first, written, trimmed);
-            for &entry in entries.iter().filter(|&&entry| entry != UNMAPPED) {
-                self.flash.space.validate_found(Ppn(entry));
-            }
-            if !mapping.restore(table, vtpn, &entries, !changes.is_empty()) && !changes.is_empty() {
-                behind.push((vtpn, changes));
-            }
-        }
-        Ok(behind)
-    }
-
-    /// Writes the translation pages that are behind. Room is made without moving user data, whose mapping is not
-    /// settled yet: from superblocks with nothing valid, and from translation superblocks.
-    fn update(&mut self, table: &mut Table, behind: Vec<Behind>) -> Result<(), Fault> {
-        for (vtpn, changes) in behind {
-            while self.flash.free_superblocks() < 2 {
-                let Some(victim) = self.flash.space.fewest_valid_without_data() else { break };
-                self.collect_without_data(table, victim)?;
-            }
-            self.at = table.store(self.flash, vtpn, &changes, Cause::Recovery, self.at)?;
-        }
-        Ok(())
-    }
-
-    fn collect_without_data(&mut self, table: &mut Table, victim: u32) -> Result<(), Fault> {
-        self.flash.space.collect(victim);
-        let (mut from, end) = self.flash.space.pages_of(victim);
-        while let Some(ppn) = self.flash.space.next_valid(from, end) {
-            self.at = table.relocate(self.flash, ppn, self.at)?;
-            from = Ppn(ppn.0 + 1);
-        }
-        self.at = self.flash.erase(victim, Cause::Recovery, self.at)?;
-        Ok(())
+        let is_it = |oob: &Oob| oob.kind == PageKind::Translation && oob.id == id && oob.epoch <= epoch;
+        Ok(self.page(ppn)?.filter(is_it))
     }
 
     /// Erases metadata that a newer checkpoint made obsolete, or that belongs to one never finished.
@@ -465,38 +370,6 @@ impl<N: Nand> Recovery<'_, N> {
         }
         Ok(())
     }
-}
-
-/// Applies to the entries of one translation page what was written and trimmed after the checkpoint, and returns what
-/// that changes. A trim record lies in one translation page.
-fn newer(entries: &mut [u32], first: u32, written: &[Candidate], trimmed: &[Trim]) -> Vec<(u32, u32)> {
-    let before = entries.to_vec();
-    let mut trimmed_at = vec![0; if trimmed.is_empty() { 0 } else { entries.len() }];
-    for trim in trimmed {
-        for slot in trim.first.0 - first..trim.first.0 - first + trim.pages {
-            let at: &mut u64 = &mut trimmed_at[slot as usize];
-            *at = (*at).max(trim.version);
-            entries[slot as usize] = UNMAPPED;
-        }
-    }
-    for candidate in written {
-        let slot = (candidate.lpn - first) as usize;
-        if candidate.version > trimmed_at.get(slot).copied().unwrap_or(0) {
-            entries[slot] = candidate.ppn;
-        }
-    }
-    (0..)
-        .zip(entries.iter().zip(before))
-        .filter(|(_, (now, before))| *now != before)
-        .map(|(slot, (now, _))| (slot, *now))
-        .collect()
-}
-
-/// Cuts off and returns the leading items that satisfy `below`.
-fn split_below<'a, T>(items: &mut &'a [T], below: impl Fn(&T) -> bool) -> &'a [T] {
-    let (taken, rest) = items.split_at(items.partition_point(below));
-    *items = rest;
-    taken
 }
 
 enum Scanned {

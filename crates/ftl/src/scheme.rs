@@ -1,8 +1,7 @@
 //! What the world drives: a scheme, its description, and the configuration it starts from.
 
-use crate::cmt::census::CachedPage;
 use crate::flash::Flash;
-use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
+use nand::{Done, Fault, Lpn, Nand, Oob, Ppn, Vtpn};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -163,6 +162,17 @@ impl Memory {
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|&(_, bytes)| bytes).sum()
     }
+}
+
+/// A translation page of which something is cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedPage {
+    /// Which one.
+    pub vtpn: Vtpn,
+    /// Its entries in memory.
+    pub entries: u32,
+    /// Of these, newer than on flash.
+    pub dirty: u32,
 }
 
 /// A flash translation layer, as the simulator, the live device and the checker drive it.

@@ -88,6 +88,8 @@ pub struct Space {
     valid_pages: [u64; 3],
     /// Free blocks of the pool that manages the array instead, if one does.
     pooled: u32,
+    /// Superblocks that hold neither what the host sees, nor its mapping, nor the collection reserve.
+    pub(crate) spare: u32,
 }
 
 impl Space {
@@ -106,6 +108,7 @@ impl Space {
             suspect: vec![false; geometry.blocks() as usize],
             valid_pages: [0; 3],
             pooled: 0,
+            spare: 0,
             geometry,
         };
         for superblock in 0..count {

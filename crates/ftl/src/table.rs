@@ -7,8 +7,11 @@
 //! Beyond the table's own pages the directory may lead to *further pages*, whose content is the mapping's affair and which
 //! recovery does not look for.
 
+use crate::checkpoint::Trim;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
+use crate::mapping::{Moved, Pages, Unit, Units};
+use crate::recover::{Candidate, Recovery};
 use crate::scheme::{Config, ConfigError};
 use crate::space::Stream;
 use nand::{Done, Fault, Hint, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
@@ -41,9 +44,7 @@ pub fn entry_in(content: &[u8], slot: u32) -> u32 {
 pub struct Table {
     /// Of the table's pages, then of further ones.
     directory: Vec<u32>,
-    pages: u32,
-    entries_shift: u32,
-    exported_pages: u32,
+    units: Units,
     /// The translation page that was programmed last, which the controller's program buffer still holds, and what its
     /// program waited for: a program of the same content with more changes has to wait for that too.
     in_program_buffer: Option<(Vtpn, Done)>,
@@ -52,28 +53,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table for `exported_pages` LPNs in which nothing is mapped.
-    pub fn new(exported_pages: u32, page_bytes: u32) -> Table {
-        let entries_shift = (page_bytes / 4).trailing_zeros();
-        let pages = exported_pages.div_ceil(1 << entries_shift) as usize;
-        Table {
-            directory: vec![UNMAPPED; pages],
-            pages: pages as u32,
-            entries_shift,
-            exported_pages,
-            in_program_buffer: None,
-            blank: vec![0xff; page_bytes as usize],
-        }
-    }
-
     /// Mappings in a translation page.
     pub fn entries_per_page(&self) -> u32 {
-        1 << self.entries_shift
+        self.units.size()
     }
 
     /// Translation pages of the table.
     pub fn pages(&self) -> u32 {
-        self.pages
+        self.units.count()
     }
 
     /// Lets the directory lead to `pages` further pages, whose VTPNs follow those of the table.
@@ -83,17 +70,12 @@ impl Table {
 
     /// Further pages that the directory may lead to.
     pub fn further_pages(&self) -> u32 {
-        self.directory.len() as u32 - self.pages
+        self.directory.len() as u32 - self.pages()
     }
 
     /// LPNs of the table.
     pub fn exported_pages(&self) -> u32 {
-        self.exported_pages
-    }
-
-    /// Bytes of the directory: 4 a translation page.
-    pub fn directory_bytes(&self) -> u64 {
-        4 * self.directory.len() as u64
+        self.units.lpns()
     }
 
     /// Bytes of the budget that are left for a cache beside the directory; at least `least`, else an error.
@@ -113,29 +95,24 @@ impl Table {
     /// The translation page of an LPN and the entry's place in it.
     #[inline]
     pub fn place(&self, lpn: Lpn) -> (Vtpn, u32) {
-        (Vtpn(lpn.0 >> self.entries_shift), lpn.0 & ((1 << self.entries_shift) - 1))
+        self.units.place(lpn)
     }
 
     /// The first LPN of a translation page.
     #[inline]
     pub fn first_lpn(&self, vtpn: Vtpn) -> Lpn {
-        Lpn(vtpn.0 << self.entries_shift)
+        self.units.first_lpn(vtpn)
     }
 
     /// LPNs in a translation page; the last one may be cut short by the device's end.
     pub fn lpns_in(&self, vtpn: Vtpn) -> u32 {
-        self.entries_per_page().min(self.exported_pages - self.first_lpn(vtpn).0)
+        self.units.lpns_in(vtpn)
     }
 
     /// Where a translation page lies.
     #[inline]
     pub fn page(&self, vtpn: Vtpn) -> Option<Ppn> {
         mapped(self.directory[vtpn.0 as usize])
-    }
-
-    /// Sets where a translation page lies, at recovery and when collection moved it.
-    pub(crate) fn set_page(&mut self, vtpn: Vtpn, ppn: Option<Ppn>) {
-        self.directory[vtpn.0 as usize] = entry(ppn);
     }
 
     #[inline]
@@ -300,34 +277,6 @@ impl Table {
         }
     }
 
-    /// Moves a translation page out of a superblock that is collected.
-    pub(crate) fn relocate<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        from: Ppn,
-        at: Done,
-    ) -> Result<Done, Fault> {
-        let (oob, read) = flash.read_to_move(from, Cause::Collection, at)?;
-        let vtpn = Vtpn(oob.id);
-        assert!(
-            oob.kind == PageKind::Translation && self.page(vtpn) == Some(from),
-            "PPN {} is valid as a translation page but the directory does not lead there",
-            from.0
-        );
-        let (to, done) = flash.program(
-            Stream::TRANSLATION,
-            PageKind::Translation,
-            vtpn.0,
-            Content::of(oob),
-            Source::Page(from),
-            Cause::Collection,
-            read,
-        )?;
-        flash.invalidate(from);
-        self.programmed(vtpn, to, read);
-        Ok(done)
-    }
-
     /// Starts bringing the entry of an LPN into the processor's cache and, when that was done before (`soon`), the OOB
     /// of the page it leads to. A matter of speed alone.
     #[inline]
@@ -338,12 +287,202 @@ impl Table {
         }
     }
 
-    /// Reads a translation page free of charge: for invariants and the checker alone.
-    pub fn inspect<N: Nand>(&self, flash: &Flash<N>, vtpn: Vtpn, content: &mut Vec<u8>) {
+    /// Changes the mappings of pages that collection moved: in memory, where `held` finds and changes one; the others by one
+    /// update of their translation page, listed in `edits`.
+    pub fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        vtpn: Vtpn,
+        moves: &[Moved],
+        edits: &mut Vec<(u32, u32)>,
+        mut held: impl FnMut(&mut Flash<N>, &Moved) -> bool,
+    ) -> Result<Done, Fault> {
+        edits.clear();
+        let mut copied = Done::READY;
+        for moved in moves {
+            if !held(flash, moved) {
+                edits.push((moved.slot, moved.to.0));
+                copied = flash.join(copied, moved.done);
+            }
+        }
+        flash.counters.gc_hits += (moves.len() - edits.len()) as u64;
+        flash.counters.gc_misses += edits.len() as u64;
+        if edits.is_empty() {
+            return Ok(Done::READY);
+        }
+        self.store(flash, vtpn, edits, Cause::Collection, copied)
+    }
+
+    // Recovery
+
+    /// As [`Pages::restore`], with the mapping beside it. `keep` is offered the entries of each translation page as they
+    /// are now, and whether that is newer than on flash; it returns whether memory keeps what is newer. The rest is written.
+    pub fn restore_beside<N: Nand>(
+        &mut self,
+        recovery: &mut Recovery<'_, N>,
+        mut keep: impl FnMut(&Table, Vtpn, &[u32], bool) -> bool,
+    ) -> Result<(), Fault> {
+        self.find_pages(recovery)?;
+        let candidates = std::mem::take(&mut recovery.candidates);
+        let mut trims = std::mem::take(&mut recovery.trims);
+        trims.sort_unstable_by_key(|trim| (trim.first, trim.version));
+        let (mut candidates, mut trims) = (&candidates[..], &trims[..]);
+        let mut behind = Vec::new();
+        let mut entries = Vec::with_capacity(self.entries_per_page() as usize);
+        let begin = recovery.at;
+        for vtpn in (0..self.pages()).map(Vtpn) {
+            let (first, lpns) = (self.first_lpn(vtpn).0, self.lpns_in(vtpn));
+            entries.clear();
+            match self.load(recovery.flash, vtpn, Cause::Recovery, begin)? {
+                Some(done) => {
+                    entries.extend((0..lpns).map(|slot| entry_in(recovery.flash.buffer(), slot)));
+                    recovery.at = recovery.flash.join(recovery.at, done);
+                }
+                None => entries.resize(lpns as usize, UNMAPPED),
+            }
+            let end = first + lpns;
+            let written = split_below(&mut candidates, |c| c.lpn < end);
+            let trimmed = split_below(&mut trims, |t| t.first.0 < end);
+            let changes = newer(&mut entries, first, written, trimmed);
+            for &entry in entries.iter().filter(|&&entry| entry != UNMAPPED) {
+                recovery.flash.space.validate_found(Ppn(entry));
+            }
+            if !keep(self, vtpn, &entries, !changes.is_empty()) && !changes.is_empty() {
+                behind.push((vtpn, changes));
+            }
+        }
+        recovery.begin("update");
+        for (vtpn, changes) in behind {
+            recovery.at = self.make_room(recovery.flash, recovery.at)?;
+            recovery.at = self.store(recovery.flash, vtpn, &changes, Cause::Recovery, recovery.at)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the newest version of each translation page: one that the search found, else that of the checkpoint, if it has
+    /// not been erased since. That happens without a newer one being written when everything in it was trimmed.
+    fn find_pages<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+        for id in 0..self.pages() {
+            let checkpointed = recovery.checkpoint.directory.get(id as usize).copied().and_then(mapped);
+            let page = match (recovery.translation[id as usize], checkpointed) {
+                (Some((_, _, ppn)), _) => Some(ppn),
+                (None, Some(ppn)) => recovery.checkpointed_page(ppn, id)?.map(|_| ppn),
+                (None, None) => None,
+            };
+            self.directory[id as usize] = entry(page);
+            if let Some(ppn) = page {
+                recovery.flash.space.validate_found(ppn);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<N> Unit<'_, N, Table> {
+    /// Sets `entries` to those of the translation page; where `held` has one for an LPN, to that.
+    pub fn entries_or(&self, entries: &mut Vec<u32>, mut held: impl FnMut(Lpn) -> Option<u32>) {
+        let first = self.pages.first_lpn(self.unit).0;
+        let entry = |slot| held(Lpn(first + slot)).unwrap_or_else(|| entry_in(self.content, slot));
+        entries.clear();
+        entries.extend((0..self.pages.lpns_in(self.unit)).map(entry));
+    }
+}
+
+impl Pages for Table {
+    const DIRECTORY: &'static str = "directory (GTD)";
+    const ONE_RECORD_A_TRIM: bool = false;
+
+    fn new(exported_pages: u32, page_bytes: u32) -> Table {
+        let units = Units::new(exported_pages, (page_bytes / 4).trailing_zeros());
+        Table {
+            directory: vec![UNMAPPED; units.count() as usize],
+            units,
+            in_program_buffer: None,
+            blank: vec![0xff; page_bytes as usize],
+        }
+    }
+
+    #[inline]
+    fn units(&self) -> Units {
+        self.units
+    }
+
+    fn most_pages(&self) -> u32 {
+        self.directory.len() as u32
+    }
+
+    /// 4 bytes a translation page.
+    fn directory_bytes(&self) -> u64 {
+        4 * self.directory.len() as u64
+    }
+
+    /// Without further pages, which recovery does not look for.
+    fn words(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.directory[..self.pages() as usize].iter().copied()
+    }
+
+    fn directory(&self) -> impl Iterator<Item = Ppn> + '_ {
+        self.directory.iter().copied().filter_map(mapped)
+    }
+
+    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done, Fault> {
+        let (id, to, read, done) = flash.move_translation(from, at)?;
+        let vtpn = Vtpn(id);
+        assert!(
+            self.page(vtpn) == Some(from),
+            "PPN {} is valid as a translation page but the directory does not lead there",
+            from.0
+        );
+        self.programmed(vtpn, to, read);
+        Ok(done)
+    }
+
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+        self.restore_beside(recovery, |_, _, _, _| false)
+    }
+
+    fn inspect<N: Nand>(&self, flash: &Flash<N>, vtpn: Vtpn, content: &mut Vec<u8>) {
         let found = self.page(vtpn).and_then(|ppn| flash.nand().inspect(ppn, content));
         if found.is_none() {
             content.clear();
             content.resize(self.blank.len(), 0xff);
         }
     }
+
+    /// There is nothing beside the directory to check it against.
+    fn check<N: Nand>(&self, _flash: &Flash<N>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Applies to the entries of one translation page what was written and trimmed after the checkpoint, and returns what
+/// that changes. A trim record lies in one translation page.
+fn newer(entries: &mut [u32], first: u32, written: &[Candidate], trimmed: &[Trim]) -> Vec<(u32, u32)> {
+    let before = entries.to_vec();
+    let mut trimmed_at = vec![0; if trimmed.is_empty() { 0 } else { entries.len() }];
+    for trim in trimmed {
+        for slot in trim.first.0 - first..trim.first.0 - first + trim.pages {
+            let at: &mut u64 = &mut trimmed_at[slot as usize];
+            *at = (*at).max(trim.version);
+            entries[slot as usize] = UNMAPPED;
+        }
+    }
+    for candidate in written {
+        let slot = (candidate.lpn - first) as usize;
+        if candidate.version > trimmed_at.get(slot).copied().unwrap_or(0) {
+            entries[slot] = candidate.ppn;
+        }
+    }
+    (0..)
+        .zip(entries.iter().zip(before))
+        .filter(|(_, (now, before))| *now != before)
+        .map(|(slot, (now, _))| (slot, *now))
+        .collect()
+}
+
+/// Cuts off and returns the leading items that satisfy `below`.
+fn split_below<'a, T>(items: &mut &'a [T], below: impl Fn(&T) -> bool) -> &'a [T] {
+    let (taken, rest) = items.split_at(items.partition_point(below));
+    *items = rest;
+    taken
 }

@@ -1,17 +1,7 @@
 //! How cached entries are spread over translation pages, counted the same way for every cache of single entries.
 
+use crate::scheme::CachedPage;
 use nand::Vtpn;
-
-/// A translation page of which something is cached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CachedPage {
-    /// Which one.
-    pub vtpn: Vtpn,
-    /// Its entries in memory.
-    pub entries: u32,
-    /// Of these, newer than on flash.
-    pub dirty: u32,
-}
 
 /// Entries cached, and dirty ones among them, by translation page.
 #[derive(Clone, Debug)]

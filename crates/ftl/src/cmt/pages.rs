@@ -28,7 +28,7 @@ linked!(Frame);
 
 /// Frames with an index by VTPN.
 #[derive(Clone, Debug)]
-pub struct Pages {
+pub struct PageCache {
     content: Vec<u8>,
     page_bytes: usize,
     frames: Vec<Frame>,
@@ -45,13 +45,13 @@ pub struct Pages {
     cursor: usize,
 }
 
-impl Pages {
+impl PageCache {
     /// Room for `capacity` pages of `table`, and never more than it has.
-    pub fn new(table: &Table, capacity: usize) -> Pages {
+    pub fn new(table: &Table, capacity: usize) -> PageCache {
         let capacity = capacity.min(table.pages() as usize);
         let page_bytes = table.entries_per_page() as usize * 4;
         let words = (table.entries_per_page() as usize).div_ceil(64);
-        Pages {
+        PageCache {
             content: vec![0xff; capacity * page_bytes],
             page_bytes,
             frames: Vec::with_capacity(capacity),
@@ -173,7 +173,7 @@ impl Pages {
         flash.join(ready, also)
     }
 
-    /// As [`Pages::set`], for an entry whose page is programmed when `done` says.
+    /// As [`PageCache::set`], for an entry whose page is programmed when `done` says.
     #[inline]
     pub fn write<N: Nand>(
         &mut self,

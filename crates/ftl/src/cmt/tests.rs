@@ -1,9 +1,11 @@
-use super::census::{CachedPage, Census};
-use super::pages::Pages;
+use super::census::Census;
+use super::pages::PageCache;
 use super::segmented::SegmentedLru;
 use super::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::flash::Flash;
+use crate::mapping::Pages;
+use crate::scheme::CachedPage;
 use crate::table::{entry_in, Table, UNMAPPED};
 use nand::timing::NoClock;
 use nand::{Device, Done, Geometry, Lpn, SimNand, SimOptions, Vtpn};
@@ -220,7 +222,7 @@ proptest! {
     #[test]
     fn cached_pages_are_the_table_with_changes(steps in prop::collection::vec((0u32..6, 0u32..128, 0u32..6), 1..200)) {
         let (mut flash, mut table) = mapped_table(6);
-        let mut pages = Pages::new(&table, 3);
+        let mut pages = PageCache::new(&table, 3);
         // Truth, what flash holds, and the pages cached, the most recent first.
         let mut truth: Vec<u32> = (0..6 * 128).map(|lpn| 10_000 + lpn).collect();
         let mut on_flash = truth.clone();

@@ -6,9 +6,9 @@
 //! Charged: [`ENTRY_BYTES`] an entry (10-bit offset, dirty bit, 4-byte PPN, as the paper has it) and [`NODE_BYTES`] a
 //! node (VTPN and links; the paper does not say, but in its figure 4 a node and one entry leave room for two entries).
 
-use super::census::CachedPage;
 use super::entries::{Entries, Entry};
 use crate::list::{List, NONE};
+use crate::scheme::CachedPage;
 use nand::{Done, Lpn, Vtpn};
 
 /// Bytes charged for a cached mapping.

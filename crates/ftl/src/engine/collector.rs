@@ -1,10 +1,12 @@
-//! Garbage collection of a page-level FTL: one victim at a time, in steps.
+//! Garbage collection: one superblock at a time is emptied, in steps, between which the device is consistent.
 //!
-//! A data victim is emptied in two passes. First its valid pages are copied, while the mapping still leads to the
-//! originals, which stay intact. Then the copies are *committed*: grouped by translation page, so that one read and one
-//! program of a translation page serve all its moved pages (DFTL's batch update), and only if the host has not written
-//! the page meanwhile. Then the victim is erased. Between steps the device is consistent at any moment, so the steps
-//! can be spread over host writes, and a power cut needs no rule of its own.
+//! A collection goes victim -> pages taken ([`Copies::take`]) -> mapping told ([`Copies::commit`]) -> erase. Pages are copied
+//! while the mapping still leads to the originals, which stay intact. Then the copies are *committed*, and only if the host
+//! has not written the page meanwhile. Then the victim is erased. So the steps can be spread over host writes, and a power
+//! cut needs no rule of its own.
+//!
+//! Usually ([`Grouped`]) all pages of a victim are copied first, and committed grouped by translation page, so that one
+//! read and one program of a translation page serve all its moved pages (DFTL's batch update).
 //!
 //! A *gathering* is the other kind of collection: it copies the pages of consecutive LPNs, wherever they lie, in order to
 //! one stream, translation page by translation page, and commits them the same way. It frees nothing by itself, but leaves
@@ -13,125 +15,146 @@
 //! The list of moves (12 bytes a valid page of one victim) is working memory of the controller, the same for every
 //! scheme, and not part of the mapping budget.
 
-use super::victim::{Collects, Victim};
-use super::{Mapping, Moved};
+use super::placement::{Copies, Gathering, Parts, Placement};
 use crate::checkpoint::Journal;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::list::NONE;
+use crate::mapping::{Mapping, Moved, Pages, Update};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
-use crate::table::{entry_in, mapped, Table};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
-use std::ops::Range;
+
+/// A closed superblock whose valid pages are taken one after the other, in the order in which they lie, until it can be
+/// erased.
+#[derive(Clone, Debug)]
+struct Victim {
+    superblock: u32,
+    /// Valid pages when it was chosen, and pages gained when it is erased, at least 1.
+    valid: u32,
+    gain: u32,
+    cursor: Ppn,
+    end: Ppn,
+    cause: Cause,
+}
+
+impl Victim {
+    /// The superblock that `policy` chooses, taken out of those that can be chosen; `None` when none gains a page.
+    fn choose<N: Nand>(flash: &mut Flash<N>, policy: VictimPolicy) -> Option<Victim> {
+        let superblock = match policy {
+            VictimPolicy::Greedy => flash.space.fewest_valid(),
+            VictimPolicy::CostBenefit => flash.space.best_benefit(),
+        }?;
+        Some(Victim::take(flash, superblock, Cause::Collection))
+    }
+
+    /// The superblock that holds what has lain longest, to be rewritten.
+    fn oldest<N: Nand>(flash: &mut Flash<N>) -> Option<Victim> {
+        let superblock = flash.space.oldest()?;
+        Some(Victim::take(flash, superblock, Cause::Rewrite))
+    }
+
+    fn take<N: Nand>(flash: &mut Flash<N>, superblock: u32, cause: Cause) -> Victim {
+        let valid = flash.space.valid_in(superblock);
+        let gain = flash.space.capacity_of(superblock).saturating_sub(valid).max(1);
+        flash.space.collect(superblock);
+        let (cursor, end) = flash.space.pages_of(superblock);
+        Victim { superblock, valid, gain, cursor, end, cause }
+    }
+
+    /// Steps for each page that the host writes, so that it is erased, after `steps` of them, when what it gains is used up. One
+    /// that is rewritten gains nothing: it is done when half as much was written.
+    fn pace(&self, steps: u32) -> u32 {
+        match self.cause {
+            Cause::Rewrite => 2,
+            _ => steps.div_ceil(self.gain) + 1,
+        }
+    }
+
+    /// What its pages are.
+    #[inline]
+    fn kind<N: Nand>(&self, flash: &Flash<N>) -> PageKind {
+        flash.space.kind(self.superblock)
+    }
+
+    /// The first valid page that was not passed.
+    #[inline]
+    fn next<N: Nand>(&self, flash: &Flash<N>) -> Option<Ppn> {
+        flash.space.next_valid(self.cursor, self.end)
+    }
+
+    /// Passes a page: it is dealt with.
+    #[inline]
+    fn pass(&mut self, ppn: Ppn) {
+        self.cursor = Ppn(ppn.0 + 1);
+    }
+
+    /// Erases it after `done`. Trims are made durable first: else a cut could bring back a version older than one that only
+    /// this superblock still held.
+    fn erase<N: Nand>(&self, flash: &mut Flash<N>, journal: &mut Journal, done: Done) -> Result<Done, Fault> {
+        journal.write_pending(flash)?;
+        match self.kind(flash) {
+            _ if self.cause == Cause::Rewrite => flash.counters.rewrites += 1,
+            PageKind::Data => flash.counters.collections_data += 1,
+            _ => flash.counters.collections_translation += 1,
+        }
+        flash.erase(self.superblock, self.cause, done)
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
-    /// Copying the victim's valid pages.
-    Copying,
-    /// Bringing the copies into the mapping, translation page by translation page.
+    /// Taking pages.
+    Taking,
+    /// Bringing the copies into the mapping.
     Committing,
 }
 
-/// Pages to bring together: those of consecutive LPNs, in order, into one stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gathering {
-    /// Whose pages.
-    pub lpns: Range<u32>,
-    /// Where to.
-    pub stream: Stream,
-    /// Why.
-    pub cause: Cause,
-    /// Steps for each page that the host writes.
-    pub pace: u32,
-}
-
-/// The collection under way, if any.
+/// The collection under way, if any. `C` is what becomes of the pages taken.
 #[derive(Clone, Debug)]
-pub struct Collector {
+pub struct Collector<C> {
     policy: VictimPolicy,
     phase: Phase,
     /// The superblock being emptied.
     victim: Option<Victim>,
-    /// The gathering under way, with the LPNs still to come.
     gathering: Option<Gathering>,
-    /// The pages of one translation page to gather, the next one last.
-    plan: Vec<Ppn>,
-    /// Where copies go.
+    /// Pages to gather, the next one last.
+    next: Vec<Ppn>,
+    /// Where copies go, and why.
     stream: Stream,
     cause: Cause,
-    moves: Vec<Moved>,
-    /// The next move in the same translation page, indexed like `moves`.
-    next: Vec<u32>,
-    /// The last move of each translation page, indexed by VTPN.
-    heads: Vec<u32>,
-    /// Translation pages with moves, in the order first met.
-    touched: Vec<Vtpn>,
-    group: Vec<Moved>,
-    /// Completion of the copies and mapping updates of this victim.
+    copies: C,
+    /// Completion of the copies and mapping updates.
     done: Done,
 }
 
-impl Collects for Collector {
-    fn policy(&self) -> VictimPolicy {
-        self.policy
-    }
-
-    fn victim(&self) -> Option<&Victim> {
-        self.victim.as_ref()
-    }
-
-    /// A step copies a page, or commits the moves of a translation page.
-    fn steps(&self, victim: &Victim) -> u32 {
-        victim.valid() + victim.valid().min(self.heads.len() as u32)
-    }
-
-    fn begin(&mut self, victim: Victim) {
-        (self.stream, self.cause) = (Stream::COLLECTION, victim.cause());
-        self.victim = Some(victim);
-        self.done = Done::READY;
-        self.phase = Phase::Copying;
-    }
-
-    #[inline]
-    fn is_active(&self) -> bool {
-        self.phase != Phase::Idle
-    }
-
-    #[inline]
-    fn is_rewriting(&self) -> bool {
-        self.is_active() && self.cause == Cause::Rewrite
-    }
-
-    fn pace(&self) -> u32 {
-        match (&self.gathering, &self.victim) {
-            (Some(gathering), _) => gathering.pace,
-            (None, Some(victim)) => victim.pace(self.steps(victim)),
-            (None, None) => 1,
-        }
-    }
-}
-
-impl Collector {
-    /// No collection under way, on a device with superblocks of `superblock_pages`.
-    pub fn new(policy: VictimPolicy, superblock_pages: u32, table: &Table) -> Collector {
-        let table_pages = table.pages();
+impl<C> Collector<C> {
+    /// No collection under way.
+    pub(crate) fn new(policy: VictimPolicy, copies: C, unit: u32) -> Collector<C> {
         Collector {
             policy,
             phase: Phase::Idle,
             victim: None,
             gathering: None,
-            plan: Vec::with_capacity(table.entries_per_page() as usize),
+            next: Vec::with_capacity(unit as usize),
             stream: Stream::COLLECTION,
             cause: Cause::Collection,
-            moves: Vec::with_capacity(superblock_pages as usize),
-            next: Vec::with_capacity(superblock_pages as usize),
-            heads: vec![NONE; table_pages as usize],
-            touched: Vec::with_capacity(table_pages as usize),
-            group: Vec::with_capacity(superblock_pages.max(table.entries_per_page()) as usize),
+            copies,
             done: Done::READY,
         }
+    }
+
+    /// Whether anything is under way.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.phase != Phase::Idle
+    }
+
+    /// Whether what is under way is rewritten because it has lain long, and not collected for room.
+    #[inline]
+    pub fn is_rewriting(&self) -> bool {
+        self.is_active() && self.cause == Cause::Rewrite
     }
 
     /// Whether pages are being gathered.
@@ -140,52 +163,85 @@ impl Collector {
         self.gathering.is_some()
     }
 
-    /// The moves of the victim under way: their copies are valid, and mapped once they are committed.
-    pub fn moves(&self) -> &[Moved] {
-        &self.moves
+    /// The pages taken from the victim under way.
+    pub fn copies(&self) -> &C {
+        &self.copies
+    }
+
+    /// Begins with the superblock that the policy chooses. `false`: there is none whose collection gains a page.
+    pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let victim = Victim::choose(flash, self.policy);
+        self.empty(victim)
+    }
+
+    /// Begins to rewrite the superblock that holds what has lain longest. `false`: there is none.
+    pub fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let victim = Victim::oldest(flash);
+        self.empty(victim)
+    }
+
+    fn empty(&mut self, victim: Option<Victim>) -> bool {
+        let Some(victim) = victim else { return false };
+        self.begin(Stream::COLLECTION, victim.cause);
+        self.victim = Some(victim);
+        true
     }
 
     /// Starts bringing pages together.
     pub(crate) fn gather(&mut self, gathering: Gathering) {
-        assert!(!self.is_active() && self.plan.is_empty());
-        (self.stream, self.cause) = (gathering.stream, gathering.cause);
+        self.begin(gathering.stream, gathering.cause);
         self.gathering = Some(gathering);
-        self.done = Done::READY;
-        self.phase = Phase::Copying;
     }
 
-    /// One step of the collection under way: a page copied, a translation page's moves committed, or the victim erased.
+    fn begin(&mut self, stream: Stream, cause: Cause) {
+        assert!(!self.is_active() && self.next.is_empty());
+        (self.stream, self.cause, self.done, self.phase) = (stream, cause, Done::READY, Phase::Taking);
+    }
+
+    /// Steps for each page that the host writes while something is under way.
+    pub(crate) fn pace<M: Mapping, P>(&self) -> u32
+    where
+        C: Copies<M, P>,
+    {
+        match (&self.gathering, &self.victim) {
+            (Some(gathering), _) => gathering.pace,
+            (None, Some(victim)) => victim.pace(self.copies.steps(victim.valid)),
+            (None, None) => 1,
+        }
+    }
+
+    /// One step of the collection under way: a page taken, some committed, or the victim erased.
     #[inline]
-    pub fn step<N: Nand, M: Mapping>(
+    pub(crate) fn step<N: Nand, M: Mapping, P: Placement<M, Copies = C>>(
         &mut self,
         flash: &mut Flash<N>,
-        table: &mut Table,
-        mapping: &mut M,
+        parts: &mut Parts<M, P>,
         journal: &mut Journal,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Fault>
+    where
+        C: Copies<M, P>,
+    {
         match self.phase {
             Phase::Idle => Ok(()),
-            Phase::Copying if self.gathering.is_some() => match self.plan.pop() {
-                Some(from) => self.copy(flash, table, from),
-                None if !self.touched.is_empty() => {
-                    self.phase = Phase::Committing;
+            Phase::Taking if self.gathering.is_some() => match self.next.pop() {
+                Some(from) if !flash.space.is_valid(from) => Ok(()),
+                Some(from) => self.take(flash, parts, from),
+                None if self.copies.is_empty() => self.next_pages(flash, parts),
+                None => self.commit_from_now_on(),
+            },
+            Phase::Taking => match self.victim.as_ref().and_then(|victim| victim.next(flash)) {
+                Some(from) if self.is_translation(flash) => self.relocate(flash, parts, from),
+                Some(from) if self.copies.has_room() => self.take(flash, parts, from),
+                None if C::IN_PIECES && self.copies.is_empty() => self.finish(flash, journal),
+                _ => self.commit_from_now_on(),
+            },
+            Phase::Committing => match self.copies.commit(flash, parts, self.cause)? {
+                Some(done) => {
+                    self.done = flash.join(self.done, done);
                     Ok(())
                 }
-                None => self.plan_next(flash, table, mapping),
-            },
-            Phase::Copying => match self.victim.as_ref().and_then(|victim| victim.next(flash)) {
-                Some(ppn) => self.copy(flash, table, ppn),
-                None => {
-                    self.phase = Phase::Committing;
-                    Ok(())
-                }
-            },
-            Phase::Committing => match self.touched.pop() {
-                Some(vtpn) => self.commit(flash, table, mapping, vtpn),
-                None if self.gathering.is_some() => {
-                    self.moves.clear();
-                    self.next.clear();
-                    self.phase = Phase::Copying;
+                None if C::IN_PIECES || self.gathering.is_some() => {
+                    self.phase = Phase::Taking;
                     Ok(())
                 }
                 None => self.finish(flash, journal),
@@ -193,100 +249,42 @@ impl Collector {
         }
     }
 
-    /// Finds the pages of the next translation page to gather: what memory holds of them, else what flash does. Ends the
-    /// gathering after the last one.
-    fn plan_next<N: Nand, M: Mapping>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        mapping: &mut M,
-    ) -> Result<(), Fault> {
-        let lpns = self.gathering.as_ref().map_or(0..0, |gathering| gathering.lpns.clone());
-        if lpns.is_empty() {
-            self.gathering = None;
-            self.phase = Phase::Idle;
-            match self.cause {
-                Cause::Rewrite => flash.counters.rewrites += 1,
-                _ => flash.counters.collections_group += 1,
-            }
-            mapping.gathered();
-            return Ok(());
-        }
-        let (vtpn, slot) = table.place(Lpn(lpns.start));
-        let end = lpns.end.min(table.first_lpn(vtpn).0 + table.lpns_in(vtpn));
-        let loaded = table.load(flash, vtpn, Cause::Training, Done::READY)?;
-        for lpn in (lpns.start..end).rev() {
-            let slot = slot + lpn - lpns.start;
-            let on_flash = || loaded.and_then(|_| mapped(entry_in(flash.buffer(), slot)));
-            if let Some(ppn) = mapping.held(table, Lpn(lpn)).unwrap_or_else(on_flash) {
-                self.plan.push(ppn);
-            }
-        }
-        self.done = flash.join(self.done, loaded.unwrap_or(Done::READY));
-        if let Some(gathering) = &mut self.gathering {
-            gathering.lpns.start = end;
-        }
+    fn commit_from_now_on(&mut self) -> Result<(), Fault> {
+        self.phase = Phase::Committing;
         Ok(())
     }
 
-    /// Copies one valid page. A translation page is committed at once: that is one entry of the directory.
-    fn copy<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, from: Ppn) -> Result<(), Fault> {
-        if self.gathering.is_some() {
-            if !flash.space.is_valid(from) {
-                return Ok(());
-            }
-        } else if self.victim.as_ref().is_some_and(|victim| victim.kind(flash) == PageKind::Translation) {
-            let done = table.relocate(flash, from, Done::READY)?;
-            self.done = flash.join(self.done, done);
-            flash.counters.moved(PageKind::Translation, 1, self.cause);
-            self.pass(from);
-            return Ok(());
-        }
-        let (oob, read) = flash.read_to_move(from, self.cause, Done::READY)?;
-        assert!(oob.kind == PageKind::Data);
-        let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
-        let (to, done) =
-            flash.program(self.stream, PageKind::Data, oob.id, Content::of(oob), source, self.cause, read)?;
-        flash.counters.moved(PageKind::Data, 1, self.cause);
+    fn is_translation<N: Nand>(&self, flash: &Flash<N>) -> bool {
+        self.victim.as_ref().is_some_and(|victim| victim.kind(flash) == PageKind::Translation)
+    }
+
+    /// Takes one valid data page.
+    fn take<N: Nand, M: Mapping, P>(
+        &mut self,
+        flash: &mut Flash<N>,
+        parts: &mut Parts<M, P>,
+        from: Ppn,
+    ) -> Result<(), Fault>
+    where
+        C: Copies<M, P>,
+    {
+        let done = self.copies.take(flash, parts, from, self.stream, self.cause)?;
+        self.done = flash.join(self.done, done);
         self.pass(from);
-        let lpn = Lpn(oob.id);
-        let (vtpn, slot) = table.place(lpn);
-        let head = &mut self.heads[vtpn.0 as usize];
-        if *head == NONE {
-            self.touched.push(vtpn);
-        }
-        self.next.push(*head);
-        *head = self.moves.len() as u32;
-        self.moves.push(Moved { lpn, slot, from, to, done });
         Ok(())
     }
 
-    /// Brings the moves of one translation page into the mapping, except where the host wrote or trimmed meanwhile.
-    fn commit<N: Nand, M: Mapping>(
+    /// Moves a translation page, which is committed at once: that is one entry of the directory.
+    fn relocate<N: Nand, M: Mapping, P>(
         &mut self,
         flash: &mut Flash<N>,
-        table: &mut Table,
-        mapping: &mut M,
-        vtpn: Vtpn,
+        parts: &mut Parts<M, P>,
+        from: Ppn,
     ) -> Result<(), Fault> {
-        self.group.clear();
-        let mut at = std::mem::replace(&mut self.heads[vtpn.0 as usize], NONE);
-        while at != NONE {
-            let moved = self.moves[at as usize];
-            if flash.space.is_valid(moved.from) {
-                self.group.push(moved);
-            } else {
-                flash.invalidate(moved.to);
-            }
-            at = self.next[at as usize];
-        }
-        if !self.group.is_empty() {
-            let done = mapping.moved(flash, table, vtpn, &self.group)?;
-            self.done = flash.join(self.done, done);
-            for moved in &self.group {
-                flash.invalidate(moved.from);
-            }
-        }
+        let done = parts.pages.relocate(flash, from, Done::READY)?;
+        self.done = flash.join(self.done, done);
+        flash.counters.moved(PageKind::Translation, 1, self.cause);
+        self.pass(from);
         Ok(())
     }
 
@@ -296,14 +294,146 @@ impl Collector {
         }
     }
 
+    /// Finds the next pages to gather. Ends the gathering after the last ones.
+    fn next_pages<N: Nand, M: Mapping, P: Placement<M>>(
+        &mut self,
+        flash: &mut Flash<N>,
+        parts: &mut Parts<M, P>,
+    ) -> Result<(), Fault> {
+        match parts.placement.next_pages(&parts.mapping, &parts.pages, flash, &mut self.next)? {
+            Some(known) => self.done = flash.join(self.done, known),
+            None => {
+                self.gathering = None;
+                self.phase = Phase::Idle;
+                match self.cause {
+                    Cause::Rewrite => flash.counters.rewrites += 1,
+                    _ => flash.counters.collections_group += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn finish<N: Nand>(&mut self, flash: &mut Flash<N>, journal: &mut Journal) -> Result<(), Fault> {
         if let Some(victim) = &self.victim {
             victim.erase(flash, journal, self.done)?;
         }
         self.victim = None;
-        self.moves.clear();
-        self.next.clear();
         self.phase = Phase::Idle;
         Ok(())
+    }
+}
+
+/// Reads a page and programs its copy.
+pub(crate) fn copy<N: Nand, M: Mapping, P: Placement<M>>(
+    flash: &mut Flash<N>,
+    parts: &mut Parts<M, P>,
+    from: Ppn,
+    stream: Stream,
+    cause: Cause,
+) -> Result<Moved, Fault> {
+    let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
+    assert!(oob.kind == PageKind::Data);
+    let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
+    let (lpn, content) = (Lpn(oob.id), Content::of(oob));
+    let (placement, mapping) = (&mut parts.placement, &mut parts.mapping);
+    let (to, done) = placement.program(mapping, flash, stream, lpn, content, source, cause, read)?;
+    flash.counters.moved(PageKind::Data, 1, cause);
+    let slot = parts.pages.units().place(lpn).1;
+    Ok(Moved { lpn, slot, from, to, done })
+}
+
+/// Copies that are committed when all pages are copied, unit by unit.
+#[derive(Clone, Debug)]
+pub struct Grouped {
+    moves: Vec<Moved>,
+    /// The next move in the same unit, indexed like `moves`.
+    next: Vec<u32>,
+    /// The last move of each unit.
+    heads: Vec<u32>,
+    /// Units with moves, in the order first met.
+    touched: Vec<Vtpn>,
+    group: Vec<Moved>,
+}
+
+impl<M: Update, P: Placement<M>> Copies<M, P> for Grouped {
+    const IN_PIECES: bool = false;
+
+    fn new<N: Nand>(flash: &Flash<N>, parts: &Parts<M, P>) -> Grouped {
+        let (units, superblock) = (parts.pages.units(), flash.nand().geometry().superblock_pages());
+        Grouped {
+            moves: Vec::with_capacity(superblock as usize),
+            next: Vec::with_capacity(superblock as usize),
+            heads: vec![NONE; units.count() as usize],
+            touched: Vec::with_capacity(units.count() as usize),
+            group: Vec::with_capacity(superblock.max(units.size()) as usize),
+        }
+    }
+
+    /// A step copies a page, or commits the moves of a unit.
+    fn steps(&self, valid: u32) -> u32 {
+        valid + valid.min(self.heads.len() as u32)
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.touched.is_empty()
+    }
+
+    fn take<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        parts: &mut Parts<M, P>,
+        from: Ppn,
+        stream: Stream,
+        cause: Cause,
+    ) -> Result<Done, Fault> {
+        let moved = copy(flash, parts, from, stream, cause)?;
+        let unit = parts.pages.units().place(moved.lpn).0;
+        let head = &mut self.heads[unit.0 as usize];
+        if *head == NONE {
+            self.touched.push(unit);
+        }
+        self.next.push(*head);
+        *head = self.moves.len() as u32;
+        self.moves.push(moved);
+        Ok(Done::READY)
+    }
+
+    /// The moves of one unit, except where the host wrote or trimmed meanwhile.
+    fn commit<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        parts: &mut Parts<M, P>,
+        _cause: Cause,
+    ) -> Result<Option<Done>, Fault> {
+        let Some(unit) = self.touched.pop() else {
+            self.moves.clear();
+            self.next.clear();
+            return Ok(None);
+        };
+        self.group.clear();
+        let mut at = std::mem::replace(&mut self.heads[unit.0 as usize], NONE);
+        while at != NONE {
+            let moved = self.moves[at as usize];
+            if flash.space.is_valid(moved.from) {
+                self.group.push(moved);
+            } else {
+                flash.invalidate(moved.to);
+            }
+            at = self.next[at as usize];
+        }
+        if self.group.is_empty() {
+            return Ok(Some(Done::READY));
+        }
+        let done = parts.mapping.moved(flash, &mut parts.pages, unit, &self.group)?;
+        for moved in &self.group {
+            flash.invalidate(moved.from);
+        }
+        Ok(Some(done))
+    }
+
+    fn each(&self, each: &mut dyn FnMut(Ppn)) {
+        self.moves.iter().for_each(|moved| each(moved.to));
     }
 }

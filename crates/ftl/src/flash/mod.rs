@@ -27,8 +27,6 @@ pub struct Flash<N> {
     reserve: usize,
     /// By stream: the epoch of the superblock that it writes for the host, and the completion that its first row waits for.
     gates: Vec<(u32, Done)>,
-    /// The host page read under way goes where a model said.
-    predicted: bool,
     /// Collection could not make room when it tried last.
     pub(crate) full: bool,
 }
@@ -47,7 +45,6 @@ impl<N: Nand> Flash<N> {
             path_reads: 0,
             reserve: 0,
             gates,
-            predicted: false,
             full: false,
         }
     }
@@ -78,7 +75,6 @@ impl<N: Nand> Flash<N> {
             path_reads: self.path_reads,
             reserve: self.reserve,
             gates: self.gates,
-            predicted: self.predicted,
             full: self.full,
         }
     }
@@ -141,14 +137,6 @@ impl<N: Nand> Flash<N> {
     #[inline]
     pub fn begin_host_read(&mut self) {
         self.path_reads = 0;
-        self.predicted = false;
-    }
-
-    /// Notes that the host page read under way follows a model's prediction: a model hit, once the page was read and
-    /// carries the right LPN.
-    #[inline]
-    pub fn follow_prediction(&mut self) {
-        self.predicted = true;
     }
 
     /// Ends a host page read.
@@ -183,7 +171,6 @@ impl<N: Nand> Flash<N> {
                     oob.kind,
                     oob.id
                 );
-                self.counters.model_hits += u64::from(self.predicted);
                 Ok((oob, done))
             }
             Err(fault) => {
@@ -222,6 +209,21 @@ impl<N: Nand> Flash<N> {
         let (oob, done) = self.scan(ppn, cause, failed)?;
         let oob = oob.ok_or(Fault::Uncorrectable { ppn, done })?;
         Ok((Oob { lost: true, ..oob }, done))
+    }
+
+    /// Moves a translation page out of a superblock that is collected. Returns its id, where it is now, and the completions
+    /// of the read and of the program.
+    pub(crate) fn move_translation(
+        &mut self,
+        from: Ppn,
+        after: Done,
+    ) -> Result<(u32, Ppn, Done, Done), Fault> {
+        let (oob, read) = self.read_to_move(from, Cause::Collection, after)?;
+        assert!(oob.kind == PageKind::Translation);
+        let (stream, content, source) = (Stream::TRANSLATION, Content::of(oob), Source::Page(from));
+        let (to, done) = self.program(stream, oob.kind, oob.id, content, source, Cause::Collection, read)?;
+        self.invalidate(from);
+        Ok((oob.id, to, read, done))
     }
 
     /// Reads a translation or metadata page into the controller's buffer, trying again when it cannot be read.

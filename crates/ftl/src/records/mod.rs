@@ -15,10 +15,11 @@
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
+use crate::mapping::{Pages, Units};
 use crate::recover::Recovery;
 use crate::space::Stream;
-use crate::table::{entry, mapped, UNMAPPED};
-use nand::{Done, Fault, Nand, PageKind, Ppn, Source};
+use crate::table::{mapped, UNMAPPED};
+use nand::{Done, Fault, Nand, PageKind, Ppn, Source, Vtpn};
 use std::ops::Range;
 
 const MAGIC: u32 = 0x5052_5446; // "FTRP"
@@ -44,7 +45,8 @@ struct Entry {
 pub struct Records {
     /// Ascending by first group; the first entry begins with group 0.
     entries: Vec<Entry>,
-    groups: u32,
+    /// The LPNs of the groups.
+    units: Units,
     page_bytes: usize,
     /// The records of the pages that are written together, with their headers.
     packed: Vec<u8>,
@@ -60,21 +62,13 @@ impl Records {
     /// Bytes that a directory entry takes in memory.
     pub const ENTRY_BYTES: u64 = 10;
 
-    /// A directory of `groups` groups without a record. `most_packed` is the most that can be written together.
-    pub fn new(groups: u32, page_bytes: u32, most_packed: usize) -> Records {
-        assert!(page_bytes <= 1 << 16, "lengths in a translation page have 16 bits");
-        let mut entries = Vec::with_capacity(groups as usize + 1);
-        entries.push(Entry { first: 0, ppn: UNMAPPED, used: 0 });
-        Records {
-            entries,
-            groups,
-            page_bytes: page_bytes as usize,
-            packed: Vec::with_capacity(most_packed),
-            bounds: Vec::with_capacity(groups as usize),
-            page: Vec::with_capacity(page_bytes as usize),
-            parts: Vec::with_capacity(groups as usize + 1),
-            record: Vec::with_capacity(page_bytes as usize),
-        }
+    /// Makes groups of 2 to the power of `shift` LPNs. `most_packed` is the most that can be written together.
+    pub fn group(&mut self, shift: u32, most_packed: usize) {
+        self.units = Units::new(self.units.lpns(), shift);
+        self.entries.reserve_exact(self.groups() as usize);
+        self.bounds.reserve_exact(self.groups() as usize);
+        self.parts.reserve_exact(self.groups() as usize + 1);
+        self.packed.reserve_exact(most_packed);
     }
 
     /// The longest record that a page of `page_bytes` can hold.
@@ -89,12 +83,7 @@ impl Records {
 
     /// Groups.
     pub fn groups(&self) -> u32 {
-        self.groups
-    }
-
-    /// Bytes of the directory.
-    pub fn directory_bytes(&self) -> u64 {
-        self.entries.len() as u64 * Records::ENTRY_BYTES
+        self.units.count()
     }
 
     /// Entries of the directory, by index.
@@ -110,7 +99,7 @@ impl Records {
 
     /// The groups of an entry.
     pub fn range(&self, index: usize) -> Range<u32> {
-        let end = self.entries.get(index + 1).map_or(self.groups, |next| next.first);
+        let end = self.entries.get(index + 1).map_or(self.groups(), |next| next.first);
         self.entries[index].first..end
     }
 
@@ -305,48 +294,98 @@ impl Records {
         }
     }
 
-    /// Moves a translation page out of a superblock that is collected.
-    pub(crate) fn relocate<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        from: Ppn,
-        at: Done,
-    ) -> Result<Done, Fault> {
-        let (oob, read) = flash.read_to_move(from, Cause::Collection, at)?;
-        let index = self.page_of(oob.id);
+    /// Rebuilds the directory from the newest page of each id, as (version, first group, PPN, content), in any order.
+    /// Returns the PPNs of those that are current.
+    pub(crate) fn rebuild(&mut self, mut found: Vec<(u64, u32, Ppn, Span)>) -> Vec<Ppn> {
+        found.sort_unstable_by_key(|page| page.0);
+        let mut owner = vec![usize::MAX; self.groups() as usize];
+        for (index, (_, first, _, span)) in found.iter().enumerate() {
+            owner[*first as usize..span.end.clamp(*first, self.groups()) as usize].fill(index);
+        }
+        self.entries.clear();
+        let mut before = None;
+        for (group, index) in (0..).zip(owner) {
+            if before == Some(index) {
+                continue;
+            }
+            before = Some(index);
+            let (ppn, used) = found.get(index).map_or((UNMAPPED, 0), |page| (page.2 .0, page.3.used));
+            self.entries.push(Entry { first: group, ppn, used });
+        }
+        self.directory().collect()
+    }
+
+    /// Reads a page free of charge: for invariants and the checker alone.
+    pub fn inspect_page<N: Nand>(&self, flash: &Flash<N>, index: usize, content: &mut Vec<u8>) {
+        let found = self.ppn(index).and_then(|ppn| flash.nand().inspect(ppn, content));
+        if found.is_none() {
+            content.clear();
+        }
+    }
+}
+
+impl Pages for Records {
+    const DIRECTORY: &'static str = "directory";
+    const ONE_RECORD_A_TRIM: bool = true;
+
+    fn new(exported_pages: u32, page_bytes: u32) -> Records {
+        assert!(page_bytes <= 1 << 16, "lengths in a translation page have 16 bits");
+        Records {
+            entries: vec![Entry { first: 0, ppn: UNMAPPED, used: 0 }],
+            units: Units::new(exported_pages, 0),
+            page_bytes: page_bytes as usize,
+            packed: Vec::new(),
+            bounds: Vec::new(),
+            page: Vec::with_capacity(page_bytes as usize),
+            parts: Vec::new(),
+            record: Vec::with_capacity(page_bytes as usize),
+        }
+    }
+
+    fn units(&self) -> Units {
+        self.units
+    }
+
+    /// A page for each group, and one that is split.
+    fn most_pages(&self) -> u32 {
+        self.groups() + 1
+    }
+
+    fn directory_bytes(&self) -> u64 {
+        self.entries.len() as u64 * Records::ENTRY_BYTES
+    }
+
+    /// First group and PPN of each page.
+    fn words(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        (0..2 * self.entries.len()).map(|index| {
+            let it = self.entries[index / 2];
+            if index.is_multiple_of(2) {
+                it.first
+            } else {
+                it.ppn
+            }
+        })
+    }
+
+    fn directory(&self) -> impl Iterator<Item = Ppn> + '_ {
+        self.entries.iter().filter_map(|entry| mapped(entry.ppn))
+    }
+
+    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done, Fault> {
+        let (id, to, _, done) = flash.move_translation(from, at)?;
+        let index = self.page_of(id);
         assert!(
-            oob.kind == PageKind::Translation && self.entries[index].ppn == from.0,
+            self.entries[index].ppn == from.0,
             "PPN {} is valid as a translation page but the directory does not lead there",
             from.0
         );
-        let (stream, kind, content) = (Stream::TRANSLATION, PageKind::Translation, Content::of(oob));
-        let source = Source::Page(from);
-        let (to, done) = flash.program(stream, kind, oob.id, content, source, Cause::Collection, read)?;
-        flash.invalidate(from);
         self.entries[index].ppn = to.0;
         Ok(done)
     }
 
-    // Checkpoint and recovery
-
-    /// The directory as words of a checkpoint: first group and PPN of each page.
-    pub fn words(&self) -> u32 {
-        2 * self.entries.len() as u32
-    }
-
-    /// Word `index` of these.
-    pub fn word(&self, index: u32) -> u32 {
-        let it = self.entries[index as usize / 2];
-        if index.is_multiple_of(2) {
-            it.first
-        } else {
-            entry(mapped(it.ppn))
-        }
-    }
-
-    /// Finds the translation pages that are current, among those that the search and the checkpoint know, and marks them
-    /// valid: one read each.
-    pub(crate) fn recover<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+    /// Finds the translation pages that are current, among those that the search and the checkpoint know: one read each. One
+    /// that the checkpoint knows may have been erased since, when newer pages of other ids hold its groups.
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
         let mut pages: Vec<(u64, u32, Ppn)> = Vec::new();
         for (first, found) in (0..).zip(&recovery.translation) {
             pages.extend(found.map(|(version, _, ppn)| (version, first, ppn)));
@@ -357,14 +396,7 @@ impl Records {
             if recovery.translation.get(first as usize).is_some_and(Option::is_some) {
                 continue;
             }
-            // It may have been erased since, when newer pages of other ids hold its groups.
-            let epoch = recovery.checkpoint.epoch;
-            let oob = recovery.page(ppn)?;
-            if let Some(oob) = oob.filter(|oob| oob.kind == PageKind::Translation && oob.id == first) {
-                if oob.epoch <= epoch {
-                    pages.push((oob.version, first, ppn));
-                }
-            }
+            pages.extend(recovery.checkpointed_page(ppn, first)?.map(|oob| (oob.version, first, ppn)));
         }
         let begin = recovery.at;
         let mut found = Vec::with_capacity(pages.len());
@@ -382,58 +414,11 @@ impl Records {
         Ok(())
     }
 
-    /// Makes room for translation pages, at recovery, without moving user data, whose mapping is not settled yet.
-    pub(crate) fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
-        while flash.free_superblocks() < 2 {
-            let Some(victim) = flash.space.fewest_valid_without_data() else { break };
-            flash.space.collect(victim);
-            let (mut from, end) = flash.space.pages_of(victim);
-            let mut done = Done::READY;
-            while let Some(ppn) = flash.space.next_valid(from, end) {
-                done = self.relocate(flash, ppn, done)?;
-                from = Ppn(ppn.0 + 1);
-            }
-            flash.erase(victim, Cause::Recovery, done)?;
-        }
-        Ok(())
+    fn inspect<N: Nand>(&self, flash: &Flash<N>, group: Vtpn, content: &mut Vec<u8>) {
+        self.inspect_page(flash, self.page_of(group.0), content);
     }
 
-    /// Rebuilds the directory from the newest page of each id, as (version, first group, PPN, content), in any order.
-    /// Returns the PPNs of those that are current.
-    pub(crate) fn rebuild(&mut self, mut found: Vec<(u64, u32, Ppn, Span)>) -> Vec<Ppn> {
-        found.sort_unstable_by_key(|page| page.0);
-        let mut owner = vec![usize::MAX; self.groups as usize];
-        for (index, (_, first, _, span)) in found.iter().enumerate() {
-            owner[*first as usize..span.end.clamp(*first, self.groups) as usize].fill(index);
-        }
-        self.entries.clear();
-        let mut before = None;
-        for (group, index) in (0..).zip(owner) {
-            if before == Some(index) {
-                continue;
-            }
-            before = Some(index);
-            let (ppn, used) = found.get(index).map_or((UNMAPPED, 0), |page| (page.2 .0, page.3.used));
-            self.entries.push(Entry { first: group, ppn, used });
-        }
-        self.directory().collect()
-    }
-
-    /// The translation pages on flash.
-    pub fn directory(&self) -> impl Iterator<Item = Ppn> + '_ {
-        self.entries.iter().filter_map(|entry| mapped(entry.ppn))
-    }
-
-    /// Reads a page free of charge: for invariants and the checker alone.
-    pub fn inspect<N: Nand>(&self, flash: &Flash<N>, index: usize, content: &mut Vec<u8>) {
-        let found = self.ppn(index).and_then(|ppn| flash.nand().inspect(ppn, content));
-        if found.is_none() {
-            content.clear();
-        }
-    }
-
-    /// Checks the directory against the pages; one sentence for the first breach.
-    pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
         let mut content = Vec::new();
         for index in 0..self.entries.len() {
             let (range, used) = (self.range(index), self.entries[index].used);

@@ -2,8 +2,9 @@
 
 use super::{record_in, Records};
 use crate::counters::Cause;
+use crate::mapping::Pages;
 use crate::recover::{Candidate, Recovery};
-use nand::{Fault, Nand, PageKind, Ppn};
+use nand::{Fault, Nand, PageKind, Ppn, Vtpn};
 
 /// What became of an LPN after the checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,20 +55,18 @@ impl Iterator for Newer<'_> {
 }
 
 /// Calls `compare` for every group that has a record, or of which something was written after the checkpoint, with its record
-/// (empty: none) and what is newer. Returns the groups for which it returned changes, with these. `first_lpn` says where a
-/// group begins.
+/// (empty: none) and what is newer. Returns the groups for which it returned changes, with these.
 pub(crate) fn compare<N: Nand, Change>(
     recovery: &mut Recovery<'_, N>,
     records: &Records,
-    exported_pages: u32,
-    first_lpn: impl Fn(u32) -> u32,
     mut compare: impl FnMut(&mut Recovery<'_, N>, u32, &[u8], Newer<'_>) -> Result<Vec<Change>, Fault>,
 ) -> Result<Vec<(u32, Vec<Change>)>, Fault> {
+    let units = records.units();
     let candidates = std::mem::take(&mut recovery.candidates);
     let mut trimmed_at: Vec<u64> = Vec::new();
     for trim in std::mem::take(&mut recovery.trims) {
-        trimmed_at.resize(exported_pages as usize, 0);
-        let end = (trim.first.0 + trim.pages).min(exported_pages);
+        trimmed_at.resize(units.lpns() as usize, 0);
+        let end = (trim.first.0 + trim.pages).min(units.lpns());
         for at in &mut trimmed_at[trim.first.0 as usize..end as usize] {
             *at = trim.version.max(*at);
         }
@@ -84,13 +83,13 @@ pub(crate) fn compare<N: Nand, Change>(
         }
         for group in records.range(index) {
             let record = record_in(&content, group);
-            let end = first_lpn(group + 1);
+            let (first, end) = (units.first_lpn(Vtpn(group)).0, units.first_lpn(Vtpn(group + 1)).0);
             let (written, others) = rest.split_at(rest.partition_point(|candidate| candidate.lpn < end));
             rest = others;
             if record.is_empty() && written.is_empty() {
                 continue;
             }
-            let newer = Newer { next: first_lpn(group), written, trimmed_at: &trimmed_at };
+            let newer = Newer { next: first, written, trimmed_at: &trimmed_at };
             let changes = compare(recovery, group, record, newer)?;
             if !changes.is_empty() {
                 behind.push((group, changes));

@@ -26,7 +26,7 @@ fn flash() -> Flash<SimNand<NoClock>> {
 fn content(flash: &Flash<SimNand<NoClock>>, records: &Records) -> BTreeMap<u32, Vec<u8>> {
     let (mut found, mut page) = (BTreeMap::new(), Vec::new());
     for index in 0..records.pages() {
-        records.inspect(flash, index, &mut page);
+        records.inspect_page(flash, index, &mut page);
         for group in records.range(index).filter(|_| !page.is_empty()) {
             let record = record_in(&page, group);
             if !record.is_empty() {
@@ -51,7 +51,7 @@ fn recovered(flash: &Flash<SimNand<NoClock>>, version: u64) -> Records {
             *known = it;
         }
     }
-    let mut records = Records::new(GROUPS, 512, 0);
+    let mut records = Records::new(GROUPS, 512);
     records.rebuild(newest.into_values().collect());
     records
 }
@@ -63,7 +63,7 @@ proptest! {
         steps in prop::collection::vec((0..GROUPS, prop::collection::vec((0..GROUPS, 0usize..4), 1..40)), 1..40)
     ) {
         let mut flash = flash();
-        let mut records = Records::new(GROUPS, 512, 1 << 16);
+        let mut records = Records::new(GROUPS, 512);
         let mut truth: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         let mut version = 0;
         for (number, (group, changes)) in (1u8..).zip(steps) {
@@ -100,7 +100,7 @@ proptest! {
 #[test]
 fn small_neighbours_are_merged() {
     let mut flash = flash();
-    let mut records = Records::new(GROUPS, 512, 1 << 16);
+    let mut records = Records::new(GROUPS, 512);
     let long = [7u8; 200];
     let all = |_: u32| Some((&long[..], Done::READY));
     records.store(&mut flash, 0, all, Cause::Translation, Done::READY).unwrap();
@@ -121,7 +121,7 @@ fn small_neighbours_are_merged() {
 #[test]
 fn a_page_that_moves_is_found_again() {
     let mut flash = flash();
-    let mut records = Records::new(GROUPS, 512, 1 << 16);
+    let mut records = Records::new(GROUPS, 512);
     let one = |group: u32| (group == 9).then_some((&[1u8, 2, 3][..], Done::READY));
     records.store(&mut flash, 9, one, Cause::Translation, Done::READY).unwrap();
     let from = records.ppn(0).unwrap();

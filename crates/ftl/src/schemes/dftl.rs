@@ -18,18 +18,19 @@
 //! - A trim of up to 8 pages of a translation page changes entries like a write; a longer one changes the translation
 //!   page, because loading each entry would read the same page many times.
 
-use crate::cmt::census::{CachedPage, Census};
+use crate::cmt::census::Census;
 use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// DFTL.
-pub type Dftl = PageLevel<CachedTable>;
+pub type Dftl = Ftl<CachedTable>;
 
 const ENTRY_BYTES: u64 = 8;
 
@@ -79,6 +80,8 @@ impl CachedTable {
 }
 
 impl Mapping for CachedTable {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: "dftl",
         what: "demand-cached page map, segmented LRU over single entries, batch updates in collection",
@@ -90,7 +93,7 @@ impl Mapping for CachedTable {
         }],
     };
 
-    fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let protected = config.number(&Self::INFO, "protected", 0..=90)?;
         let bytes = table.cache_bytes("dftl", config, 8 * ENTRY_BYTES)?;
         let entries = (bytes / ENTRY_BYTES).min(u64::from(table.exported_pages())) as usize;
@@ -111,51 +114,18 @@ impl Mapping for CachedTable {
         lpn: Lpn,
         _rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
+    ) -> Result<Lookup, Fault> {
         if let Some(&mut hit) = self.cache.touch(lpn) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
+            return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
         let (ppn, known) = self.load(flash, table, lpn, at)?;
-        Ok((mapped(ppn), known))
+        Ok(Lookup::new(mapped(ppn), known, How::Loaded))
     }
 
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
         self.cache.expect(lpn);
         table.expect(flash, lpn, soon);
-    }
-
-    // Updates
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        let known = match self.cache.touch(lpn) {
-            Some(hit) => {
-                let done = hit.done;
-                flash.counters.cmt_hits += 1;
-                flash.join(at, done)
-            }
-            None => self.load(flash, table, lpn, at)?.1,
-        };
-        let Some(cached) = self.cache.peek_mut(lpn) else { unreachable!("LPN {} was just loaded", lpn.0) };
-        let old = std::mem::replace(&mut cached.ppn, entry(ppn));
-        cached.done = programmed;
-        if !cached.set_dirty(true) {
-            self.census.dirtied(table.place(lpn).0);
-        }
-        Ok((mapped(old), known))
     }
 
     fn trim<N: Nand>(
@@ -172,37 +142,6 @@ impl Mapping for CachedTable {
                 mapped(dropped.ppn)
             })
         })
-    }
-
-    // Collection
-
-    /// Cached mappings change in the cache; the others by one update of their translation page.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
-        self.edits.clear();
-        let mut copied = Done::READY;
-        for moved in moves {
-            if let Some(cached) = self.cache.peek_mut(moved.lpn) {
-                (cached.ppn, cached.done) = (moved.to.0, moved.done);
-                if !cached.set_dirty(true) {
-                    self.census.dirtied(vtpn);
-                }
-                flash.counters.gc_hits += 1;
-            } else {
-                self.edits.push((moved.slot, moved.to.0));
-                flash.counters.gc_misses += 1;
-                copied = flash.join(copied, moved.done);
-            }
-        }
-        if self.edits.is_empty() {
-            return Ok(Done::READY);
-        }
-        table.store(flash, vtpn, &self.edits, Cause::Collection, copied)
     }
 
     // Checkpoint and checks
@@ -223,9 +162,8 @@ impl Mapping for CachedTable {
         table.store(flash, vtpn, &self.edits, Cause::Checkpoint, after).map(Some)
     }
 
-    #[inline]
-    fn held(&self, _table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        self.cache.peek(lpn).map(|cached| mapped(cached.ppn))
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        of.entries_or(entries, |lpn| self.cache.peek(lpn).map(|cached| cached.ppn));
     }
 
     fn memory(&self, _table: &Table) -> Memory {
@@ -236,7 +174,52 @@ impl Mapping for CachedTable {
         self.census.each(each);
     }
 
-    fn check(&self, _table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
         self.cache.check()
+    }
+}
+
+impl Update for CachedTable {
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        let (known, how) = match self.cache.touch(lpn) {
+            Some(&mut hit) => (flash.join(at, hit.done), How::CachedEntry),
+            None => (self.load(flash, table, lpn, at)?.1, How::Loaded),
+        };
+        let Some(cached) = self.cache.peek_mut(lpn) else { unreachable!("LPN {} was just loaded", lpn.0) };
+        let old = std::mem::replace(&mut cached.ppn, entry(ppn));
+        cached.done = programmed;
+        if !cached.set_dirty(true) {
+            self.census.dirtied(table.place(lpn).0);
+        }
+        Ok(Lookup::new(mapped(old), known, how))
+    }
+
+    /// Cached mappings change in the cache; the others by one update of their translation page.
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        let CachedTable { cache, census, edits } = self;
+        table.moved(flash, vtpn, moves, edits, |_, moved| {
+            let Some(cached) = cache.peek_mut(moved.lpn) else { return false };
+            (cached.ppn, cached.done) = (moved.to.0, moved.done);
+            if !cached.set_dirty(true) {
+                census.dirtied(vtpn);
+            }
+            true
+        })
     }
 }

@@ -23,19 +23,19 @@
 //! - A write is a hit: it needs no flash read. What counts as replaced are entries; as replaced dirty, commits for room.
 //! - A long trim commits the page's mappings first, so that nothing is owed in it.
 
-use crate::cmt::census::CachedPage;
 use crate::cmt::segmented::SegmentedLru;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// LazyFTL.
-pub type LazyFtl = PageLevel<LazyTable>;
+pub type LazyFtl = Ftl<LazyTable>;
 
 const READ_BYTES: u64 = 8;
 
@@ -59,6 +59,17 @@ impl LazyTable {
     fn owe(&mut self, lpn: Lpn, owed: bool) {
         let word = &mut self.owed[lpn.0 as usize / 64];
         *word = *word & !(1 << (lpn.0 % 64)) | u64::from(owed) << (lpn.0 % 64);
+    }
+
+    /// Calls `each` for every LPN that is owed an invalidation.
+    fn each_owed(&self, mut each: impl FnMut(Lpn)) {
+        for (at, &word) in (0..).zip(&self.owed) {
+            let mut bits = word;
+            while bits != 0 {
+                each(Lpn(at * 64 + bits.trailing_zeros()));
+                bits &= bits - 1;
+            }
+        }
     }
 
     /// Brings all mappings of a translation page from the UMT into the table, `moves` with them, and invalidates what
@@ -130,6 +141,8 @@ impl LazyTable {
 }
 
 impl Mapping for LazyTable {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: "lazyftl",
         what: "page map whose writes ask for no mapping; new mappings are committed in batches, old pages invalidated then",
@@ -141,7 +154,7 @@ impl Mapping for LazyTable {
         }],
     };
 
-    fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let percent = config.number(&Self::INFO, "updates", 10..=95)?;
         let bytes = table.cache_bytes("lazyftl", config, 20 * (NODE_BYTES + ENTRY_BYTES))?;
         let updates = bytes * percent / 100;
@@ -169,15 +182,12 @@ impl Mapping for LazyTable {
         lpn: Lpn,
         _rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
+    ) -> Result<Lookup, Fault> {
         if let Some(update) = self.updates.peek(lpn) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(update.ppn), at));
+            return Ok(Lookup::new(mapped(update.ppn), at, How::CachedEntry));
         }
         if let Some(&mut read) = self.reads.touch(lpn) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(read.ppn), flash.join(at, read.done)));
+            return Ok(Lookup::new(mapped(read.ppn), flash.join(at, read.done), How::CachedEntry));
         }
         let (vtpn, slot) = table.place(lpn);
         let (ppn, done) = match table.load(flash, vtpn, Cause::Translation, at)? {
@@ -191,7 +201,7 @@ impl Mapping for LazyTable {
             }
         }
         self.reads.insert(lpn, ppn, done);
-        Ok((mapped(ppn), done))
+        Ok(Lookup::new(mapped(ppn), done, How::Loaded))
     }
 
     #[inline]
@@ -199,32 +209,6 @@ impl Mapping for LazyTable {
         self.updates.expect(lpn);
         self.reads.expect(lpn);
         table.expect(flash, lpn, soon);
-    }
-
-    // Updates
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        self.clean_below = 0;
-        if let Some(update) = self.updates.write(lpn, entry(ppn), programmed) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(update.ppn), at));
-        }
-        let at = self.make_room(flash, table, at)?;
-        flash.counters.cmt_hits += 1;
-        let known = self.reads.remove(lpn);
-        self.add(lpn, entry(ppn), programmed, known.is_none());
-        Ok((known.and_then(|read| mapped(read.ppn)), at))
     }
 
     fn trim<N: Nand>(
@@ -242,7 +226,80 @@ impl Mapping for LazyTable {
         table.trim(flash, vtpn, slots, at, |lpn| self.reads.remove(lpn).map(|read| mapped(read.ppn)))
     }
 
-    // Collection
+    // Checkpoint and checks
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        while self.clean_below < table.pages() && self.updates.len_of(Vtpn(self.clean_below)) == 0 {
+            self.clean_below += 1;
+        }
+        if self.clean_below == table.pages() {
+            return Ok(None);
+        }
+        let vtpn = Vtpn(self.clean_below);
+        self.commit(flash, table, vtpn, &[], Cause::Checkpoint, Done::READY).map(Some)
+    }
+
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        of.entries_or(entries, |lpn| {
+            let held = self.updates.peek(lpn).or_else(|| self.reads.peek(lpn));
+            held.map(|cached| cached.ppn)
+        });
+    }
+
+    fn owed<N: Nand>(&self, flash: &Flash<N>, table: &Table, each: &mut dyn FnMut(Lpn, Ppn)) {
+        let mut content = Vec::new();
+        self.each_owed(|lpn| {
+            let (vtpn, slot) = table.place(lpn);
+            table.inspect(flash, vtpn, &mut content);
+            if let Some(ppn) = mapped(entry_in(&content, slot)) {
+                each(lpn, ppn);
+            }
+        });
+    }
+
+    fn memory(&self, _table: &Table) -> Memory {
+        let (entries, nodes) = self.updates.bytes();
+        Memory { parts: vec![("UMT", entries + nodes), ("CMT", self.reads.len() as u64 * READ_BYTES)] }
+    }
+
+    fn cached(&self, _table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        self.updates.each_node(each);
+    }
+
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+        self.updates.check()?;
+        self.reads.check()?;
+        let mut breach = None;
+        self.each_owed(|lpn| {
+            if !self.updates.contains(lpn) {
+                breach = Some(format!("LPN {} is owed an invalidation but has no new mapping", lpn.0));
+            }
+        });
+        breach.map_or(Ok(()), Err)
+    }
+}
+
+impl Update for LazyTable {
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        self.clean_below = 0;
+        if let Some(update) = self.updates.write(lpn, entry(ppn), programmed) {
+            return Ok(Lookup::new(mapped(update.ppn), at, How::CachedEntry));
+        }
+        let at = self.make_room(flash, table, at)?;
+        let known = self.reads.remove(lpn);
+        self.add(lpn, entry(ppn), programmed, known.is_none());
+        Ok(Lookup::new(known.and_then(|read| mapped(read.ppn)), at, How::CachedEntry))
+    }
 
     fn moved<N: Nand>(
         &mut self,
@@ -285,56 +342,6 @@ impl Mapping for LazyTable {
         self.left = left;
         done
     }
-
-    // Checkpoint and checks
-
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
-        while self.clean_below < table.pages() && self.updates.len_of(Vtpn(self.clean_below)) == 0 {
-            self.clean_below += 1;
-        }
-        if self.clean_below == table.pages() {
-            return Ok(None);
-        }
-        let vtpn = Vtpn(self.clean_below);
-        self.commit(flash, table, vtpn, &[], Cause::Checkpoint, Done::READY).map(Some)
-    }
-
-    #[inline]
-    fn held(&self, _table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        let held = self.updates.peek(lpn).or_else(|| self.reads.peek(lpn));
-        held.map(|cached| mapped(cached.ppn))
-    }
-
-    fn owed(&self, each: &mut dyn FnMut(Lpn)) {
-        for (at, &word) in (0..).zip(&self.owed) {
-            let mut bits = word;
-            while bits != 0 {
-                each(Lpn(at * 64 + bits.trailing_zeros()));
-                bits &= bits - 1;
-            }
-        }
-    }
-
-    fn memory(&self, _table: &Table) -> Memory {
-        let (entries, nodes) = self.updates.bytes();
-        Memory { parts: vec![("UMT", entries + nodes), ("CMT", self.reads.len() as u64 * READ_BYTES)] }
-    }
-
-    fn cached(&self, _table: &Table, each: &mut dyn FnMut(CachedPage)) {
-        self.updates.each_node(each);
-    }
-
-    fn check(&self, _table: &Table) -> Result<(), String> {
-        self.updates.check()?;
-        self.reads.check()?;
-        let mut breach = None;
-        self.owed(&mut |lpn| {
-            if !self.updates.contains(lpn) {
-                breach = Some(format!("LPN {} is owed an invalidation but has no new mapping", lpn.0));
-            }
-        });
-        breach.map_or(Ok(()), Err)
-    }
 }
 
 #[cfg(test)]
@@ -355,9 +362,9 @@ mod tests {
     impl World {
         /// Two translation pages on flash, and room for some 20 updates.
         fn new() -> World {
-            let (flash, table) = mapped_table(2);
+            let (mut flash, table) = mapped_table(2);
             let config = Config::new(2 * 128, table.directory_bytes() + 300);
-            let mapping = LazyTable::new(&table, flash.nand().geometry(), &config).unwrap();
+            let mapping = LazyTable::new(&mut flash, &table, &config).unwrap();
             World { flash, table, mapping }
         }
 
@@ -371,7 +378,7 @@ mod tests {
         fn write(&mut self, lpn: u32) -> (Ppn, Option<Ppn>) {
             let ppn = self.program(lpn);
             let (flash, table, at) = (&mut self.flash, &mut self.table, Done::READY);
-            let old = self.mapping.update(flash, table, Lpn(lpn), 1, Some(ppn), at, at).unwrap().0;
+            let old = self.mapping.update(flash, table, Lpn(lpn), 1, Some(ppn), at, at).unwrap().ppn;
             old.into_iter().for_each(|old| self.flash.invalidate(old));
             (ppn, old)
         }
@@ -393,7 +400,7 @@ mod tests {
 
         fn read(&mut self, lpn: u32) -> Option<Ppn> {
             let (flash, table) = (&mut self.flash, &mut self.table);
-            self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap().0
+            self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap().ppn
         }
     }
 
@@ -406,13 +413,13 @@ mod tests {
         assert_eq!((old, w.flash.counters.reads_by(Cause::Translation)), (None, 0));
         assert!(w.flash.space.is_valid(first) && w.flash.space.is_valid(second));
         let mut owed = Vec::new();
-        w.mapping.owed(&mut |lpn| owed.push(lpn.0));
+        w.mapping.each_owed(|lpn| owed.push(lpn.0));
         assert_eq!(owed, [5]);
         let (third, old) = w.write(5);
         assert_eq!(old, Some(second), "the second is known");
         assert_eq!(w.clean(), 1);
         assert!(!w.flash.space.is_valid(first) && w.flash.space.is_valid(third));
-        assert_eq!((w.read(5), w.mapping.check(&w.table)), (Some(third), Ok(())));
+        assert_eq!((w.read(5), w.mapping.check(&w.flash, &w.table)), (Some(third), Ok(())));
     }
 
     #[test]
@@ -421,7 +428,7 @@ mod tests {
         let first = w.settle(130);
         assert_eq!(w.read(130), Some(first));
         assert_eq!(w.write(130).1, Some(first));
-        w.mapping.owed(&mut |lpn| panic!("LPN {} is owed", lpn.0));
+        w.mapping.each_owed(|lpn| panic!("LPN {} is owed", lpn.0));
     }
 
     #[test]
@@ -434,7 +441,7 @@ mod tests {
         w.mapping.moved(&mut w.flash, &mut w.table, Vtpn(0), &[moved]).unwrap();
         w.flash.invalidate(first);
         assert!(!w.flash.space.is_valid(copy) && w.flash.space.is_valid(second));
-        w.mapping.owed(&mut |lpn| panic!("LPN {} is owed still", lpn.0));
+        w.mapping.each_owed(|lpn| panic!("LPN {} is owed still", lpn.0));
         assert_eq!(w.clean(), 1);
         assert_eq!(w.read(7), Some(second));
     }
@@ -459,6 +466,6 @@ mod tests {
         for (lpn, ppn) in newest {
             assert_eq!(w.read(lpn), Some(ppn), "LPN {lpn}");
         }
-        assert_eq!(w.mapping.check(&w.table), Ok(()));
+        assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
     }
 }

@@ -8,16 +8,18 @@
 //! as theirs. Translation pages are written at checkpoints alone (power-off, full trim journal).
 
 use crate::counters::Cause;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::Ftl;
 use crate::flash::Flash;
+use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError, Info, Memory};
 use crate::table::{entry, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Geometry, Hint, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Hint, Lpn, Nand, Ppn, Vtpn};
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
 /// The ideal page map.
-pub type PageMap = PageLevel<WholeTable>;
+pub type PageMap = Ftl<WholeTable>;
 
 /// The whole table in memory.
 #[derive(Clone, Debug)]
@@ -41,6 +43,8 @@ impl WholeTable {
 }
 
 impl Mapping for WholeTable {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: "page",
         what: "page map with the whole table in memory: the bound (\"ideal\", \"optimal\")",
@@ -48,10 +52,7 @@ impl Mapping for WholeTable {
         parameters: &[],
     };
 
-    /// The table is at hand: no trim goes the way of a write.
-    const TRIM_BY_ENTRY: u32 = 0;
-
-    fn new(table: &Table, _geometry: &Geometry, _config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, _config: &Config) -> Result<Self, ConfigError> {
         Ok(WholeTable {
             table: vec![UNMAPPED; table.exported_pages() as usize],
             dirty: vec![false; table.pages() as usize],
@@ -60,28 +61,28 @@ impl Mapping for WholeTable {
         })
     }
 
-    fn restore(&mut self, table: &Table, vtpn: Vtpn, entries: &[u32], changed: bool) -> bool {
-        let first = table.first_lpn(vtpn).0 as usize;
-        self.table[first..first + entries.len()].copy_from_slice(entries);
-        self.dirty[vtpn.0 as usize] = changed;
-        if changed {
-            self.first_dirty = self.first_dirty.min(vtpn.0 as usize);
-        }
-        true
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<(), Fault> {
+        table.restore_beside(recovery, |table, vtpn, entries, changed| {
+            let first = table.first_lpn(vtpn).0 as usize;
+            self.table[first..first + entries.len()].copy_from_slice(entries);
+            self.dirty[vtpn.0 as usize] = changed;
+            if changed {
+                self.first_dirty = self.first_dirty.min(vtpn.0 as usize);
+            }
+            true
+        })
     }
 
     #[inline]
     fn lookup<N: Nand>(
         &mut self,
-        flash: &mut Flash<N>,
+        _flash: &mut Flash<N>,
         _table: &mut Table,
         lpn: Lpn,
         _rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        flash.counters.cmt_hits += 1;
-        Ok((mapped(self.table[lpn.0 as usize]), at))
+    ) -> Result<Lookup, Fault> {
+        Ok(Lookup::new(mapped(self.table[lpn.0 as usize]), at, How::CachedEntry))
     }
 
     #[inline]
@@ -91,37 +92,6 @@ impl Mapping for WholeTable {
         } else {
             prefetch_index(&self.table, lpn.0 as usize);
         }
-    }
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        _programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        flash.counters.cmt_hits += 1;
-        Ok((self.set(table, lpn, ppn), at))
-    }
-
-    #[inline]
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        _vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
-        for moved in moves {
-            self.set(table, moved.lpn, Some(moved.to));
-        }
-        flash.counters.gc_hits += moves.len() as u64;
-        Ok(Done::READY)
     }
 
     fn trim<N: Nand>(
@@ -160,21 +130,54 @@ impl Mapping for WholeTable {
         Ok(Some(done))
     }
 
-    #[inline]
-    fn held(&self, _table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        Some(mapped(self.table[lpn.0 as usize]))
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        of.entries_or(entries, |lpn| Some(self.table[lpn.0 as usize]));
     }
 
     fn memory(&self, _table: &Table) -> Memory {
         Memory { parts: vec![("page map", 4 * self.table.len() as u64)] }
     }
 
-    fn check(&self, _table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
         match self.dirty.iter().position(|&dirty| dirty) {
             Some(first) if first < self.first_dirty => {
                 Err(format!("translation page {first} is dirty but would not be written"))
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Update for WholeTable {
+    /// The table is at hand: no trim goes the way of a write.
+    const TRIM_BY_ENTRY: u32 = 0;
+
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        _flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        _programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        Ok(Lookup::new(self.set(table, lpn, ppn), at, How::CachedEntry))
+    }
+
+    #[inline]
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        _vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        for moved in moves {
+            self.set(table, moved.lpn, Some(moved.to));
+        }
+        flash.counters.gc_hits += moves.len() as u64;
+        Ok(Done::READY)
     }
 }

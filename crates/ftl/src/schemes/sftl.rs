@@ -25,20 +25,20 @@
 //!   pages that leave dense, and pages written out of the buffer.
 //! - Trims as in CDFTL.
 
-use crate::cmt::census::CachedPage;
-use crate::cmt::pages::{continues, Pages};
+use crate::cmt::pages::{continues, PageCache};
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::list::NONE;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// S-FTL.
-pub type Sftl = PageLevel<SpatialTable>;
+pub type Sftl = Ftl<SpatialTable>;
 
 const HEADER_BYTES: u64 = 8;
 const HEAD_BYTES: u64 = 4;
@@ -67,12 +67,12 @@ impl Compression {
     }
 
     /// Bytes of a frame.
-    fn bytes(&self, pages: &Pages, frame: u32) -> u64 {
+    fn bytes(&self, pages: &PageCache, frame: u32) -> u64 {
         self.page_bytes(self.runs[frame as usize], pages.dirty(frame))
     }
 
     /// Counts the runs of a frame anew.
-    fn count(&self, pages: &Pages, frame: u32) -> u32 {
+    fn count(&self, pages: &PageCache, frame: u32) -> u32 {
         let words = pages.content(frame).chunks_exact(4);
         let entries = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
         let mut before = None;
@@ -85,13 +85,13 @@ impl Compression {
     }
 
     /// Whether `slot` is the head of a run; past the end there is none.
-    fn is_head(&self, pages: &Pages, frame: u32, slot: u32) -> bool {
+    fn is_head(&self, pages: &PageCache, frame: u32, slot: u32) -> bool {
         slot < self.entries
             && (slot == 0 || !continues(pages.entry(frame, slot - 1), pages.entry(frame, slot)))
     }
 
     /// Heads at `slot` and after it: what a change of the entry at `slot` can change.
-    fn heads_at(&self, pages: &Pages, frame: u32, slot: u32) -> u32 {
+    fn heads_at(&self, pages: &PageCache, frame: u32, slot: u32) -> u32 {
         u32::from(self.is_head(pages, frame, slot)) + u32::from(self.is_head(pages, frame, slot + 1))
     }
 }
@@ -101,7 +101,7 @@ impl Compression {
 /// Of a cached page nothing is in the dirty buffer.
 #[derive(Clone, Debug)]
 pub struct SpatialTable {
-    pages: Pages,
+    pages: PageCache,
     compression: Compression,
     buffer: TwoLevel,
     edits: Vec<(u32, u32)>,
@@ -258,8 +258,9 @@ impl SpatialTable {
     }
 }
 
-/// A number parameter within `range`.
 impl Mapping for SpatialTable {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: "sftl",
         what: "whole translation pages cached, compressed by sequential runs; a dirty buffer for sparse dirty entries",
@@ -278,7 +279,7 @@ impl Mapping for SpatialTable {
         ],
     };
 
-    fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let percent = config.number(&Self::INFO, "buffer", 0..=90u32)?;
         let sparse = config.number(&Self::INFO, "sparse", 0..=table.entries_per_page())?;
         let entries = table.entries_per_page();
@@ -294,7 +295,7 @@ impl Mapping for SpatialTable {
             sparse,
         };
         let most = compression.budget_bytes / compression.page_bytes(1, 0) + 1;
-        let pages = Pages::new(table, usize::try_from(most).unwrap_or(usize::MAX));
+        let pages = PageCache::new(table, usize::try_from(most).unwrap_or(usize::MAX));
         compression.runs = vec![0; most.min(u64::from(table.pages())) as usize];
         let buffer = TwoLevel::new(buffer_bytes, table.pages(), entries);
         Ok(SpatialTable { pages, compression, buffer, edits: Vec::with_capacity(entries as usize) })
@@ -310,60 +311,23 @@ impl Mapping for SpatialTable {
         lpn: Lpn,
         _rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
+    ) -> Result<Lookup, Fault> {
         let (vtpn, slot) = table.place(lpn);
         if let Some(frame) = self.pages.find(vtpn) {
-            flash.counters.page_hits += 1;
             self.pages.touch(frame);
             let loaded = flash.join(at, self.pages.loaded(frame));
-            return Ok((mapped(self.pages.entry(frame, slot)), loaded));
+            return Ok(Lookup::new(mapped(self.pages.entry(frame, slot)), loaded, How::CachedPage));
         }
         if let Some(&buffered) = self.buffer.peek(lpn) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(buffered.ppn), at));
+            return Ok(Lookup::new(mapped(buffered.ppn), at, How::CachedEntry));
         }
         let (frame, known) = self.fetch(flash, table, vtpn, at)?;
-        Ok((mapped(self.pages.entry(frame, slot)), known))
+        Ok(Lookup::new(mapped(self.pages.entry(frame, slot)), known, How::Loaded))
     }
 
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
         table.expect(flash, lpn, soon);
-    }
-
-    // Updates
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        let (vtpn, slot) = table.place(lpn);
-        let (frame, known) = match self.pages.find(vtpn) {
-            Some(frame) => {
-                flash.counters.page_hits += 1;
-                self.pages.touch(frame);
-                (frame, flash.join(at, self.pages.loaded(frame)))
-            }
-            None => {
-                if let Some(buffered) = self.buffer.write(lpn, entry(ppn), programmed) {
-                    flash.counters.cmt_hits += 1;
-                    return Ok((mapped(buffered.ppn), at));
-                }
-                self.fetch(flash, table, vtpn, at)?
-            }
-        };
-        let old = self.set(flash, frame, slot, entry(ppn), programmed);
-        let room = self.shrink(flash, table, frame, Cause::Translation, known)?;
-        Ok((mapped(old), room))
     }
 
     fn trim<N: Nand>(
@@ -388,7 +352,99 @@ impl Mapping for SpatialTable {
         self.shrink(flash, table, frame, Cause::Translation, loaded)
     }
 
-    // Collection
+    // Checkpoint and checks
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        if let Some(frame) = self.pages.find_dirty() {
+            let before = self.compression.bytes(&self.pages, frame);
+            let done = self.pages.write_back(flash, table, frame, Cause::Checkpoint, Done::READY)?;
+            let after = self.compression.bytes(&self.pages, frame);
+            self.compression.used_bytes = self.compression.used_bytes - before + after;
+            return Ok(Some(done));
+        }
+        match self.buffer.coldest() {
+            Some(vtpn) => self.write_buffered(flash, table, vtpn, Cause::Checkpoint, Done::READY).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        let frame = self.pages.find(of.unit);
+        of.entries_or(entries, |lpn| match frame {
+            Some(frame) => Some(self.pages.entry(frame, of.pages.place(lpn).1)),
+            None => self.buffer.peek(lpn).map(|buffered| buffered.ppn),
+        });
+    }
+
+    fn memory(&self, _table: &Table) -> Memory {
+        let (entries, nodes) = self.buffer.bytes();
+        Memory {
+            parts: vec![("compressed pages", self.compression.used_bytes), ("dirty buffer", entries + nodes)],
+        }
+    }
+
+    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        for frame in self.pages.iter() {
+            let vtpn = self.pages.vtpn(frame);
+            each(CachedPage { vtpn, entries: table.lpns_in(vtpn), dirty: self.pages.dirty(frame) });
+        }
+        self.buffer.each_node(each);
+    }
+
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+        self.pages.check()?;
+        self.buffer.check()?;
+        let mut used = 0;
+        for frame in self.pages.iter() {
+            let vtpn = self.pages.vtpn(frame);
+            used += self.compression.bytes(&self.pages, frame);
+            if self.compression.runs[frame as usize] != self.compression.count(&self.pages, frame) {
+                return Err(format!("the runs of translation page {} are miscounted", vtpn.0));
+            }
+            if self.buffer.len_of(vtpn) > 0 {
+                return Err(format!("translation page {} is cached and in the dirty buffer", vtpn.0));
+            }
+        }
+        if used != self.compression.used_bytes || used > self.compression.budget_bytes {
+            return Err(format!(
+                "cached pages take {used} bytes, counted as {}, of {}",
+                self.compression.used_bytes, self.compression.budget_bytes
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Update for SpatialTable {
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        let (vtpn, slot) = table.place(lpn);
+        let (frame, known, how) = match self.pages.find(vtpn) {
+            Some(frame) => {
+                self.pages.touch(frame);
+                (frame, flash.join(at, self.pages.loaded(frame)), How::CachedPage)
+            }
+            None => {
+                if let Some(buffered) = self.buffer.write(lpn, entry(ppn), programmed) {
+                    return Ok(Lookup::new(mapped(buffered.ppn), at, How::CachedEntry));
+                }
+                let (frame, known) = self.fetch(flash, table, vtpn, at)?;
+                (frame, known, How::Loaded)
+            }
+        };
+        let old = self.set(flash, frame, slot, entry(ppn), programmed);
+        let room = self.shrink(flash, table, frame, Cause::Translation, known)?;
+        Ok(Lookup::new(mapped(old), room, how))
+    }
 
     /// Mappings of a cached page, and buffered ones, change in memory. If another has to change on flash, what is buffered
     /// of its page goes with it.
@@ -429,75 +485,14 @@ impl Mapping for SpatialTable {
         self.drop_buffered(table, vtpn);
         Ok(done)
     }
-
-    // Checkpoint and checks
-
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
-        if let Some(frame) = self.pages.find_dirty() {
-            let before = self.compression.bytes(&self.pages, frame);
-            let done = self.pages.write_back(flash, table, frame, Cause::Checkpoint, Done::READY)?;
-            let after = self.compression.bytes(&self.pages, frame);
-            self.compression.used_bytes = self.compression.used_bytes - before + after;
-            return Ok(Some(done));
-        }
-        match self.buffer.coldest() {
-            Some(vtpn) => self.write_buffered(flash, table, vtpn, Cause::Checkpoint, Done::READY).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    #[inline]
-    fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        let (vtpn, slot) = table.place(lpn);
-        match self.pages.find(vtpn) {
-            Some(frame) => Some(mapped(self.pages.entry(frame, slot))),
-            None => self.buffer.peek(lpn).map(|buffered| mapped(buffered.ppn)),
-        }
-    }
-
-    fn memory(&self, _table: &Table) -> Memory {
-        let (entries, nodes) = self.buffer.bytes();
-        Memory {
-            parts: vec![("compressed pages", self.compression.used_bytes), ("dirty buffer", entries + nodes)],
-        }
-    }
-
-    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
-        for frame in self.pages.iter() {
-            let vtpn = self.pages.vtpn(frame);
-            each(CachedPage { vtpn, entries: table.lpns_in(vtpn), dirty: self.pages.dirty(frame) });
-        }
-        self.buffer.each_node(each);
-    }
-
-    fn check(&self, _table: &Table) -> Result<(), String> {
-        self.pages.check()?;
-        self.buffer.check()?;
-        let mut used = 0;
-        for frame in self.pages.iter() {
-            let vtpn = self.pages.vtpn(frame);
-            used += self.compression.bytes(&self.pages, frame);
-            if self.compression.runs[frame as usize] != self.compression.count(&self.pages, frame) {
-                return Err(format!("the runs of translation page {} are miscounted", vtpn.0));
-            }
-            if self.buffer.len_of(vtpn) > 0 {
-                return Err(format!("translation page {} is cached and in the dirty buffer", vtpn.0));
-            }
-        }
-        if used != self.compression.used_bytes || used > self.compression.budget_bytes {
-            return Err(format!(
-                "cached pages take {used} bytes, counted as {}, of {}",
-                self.compression.used_bytes, self.compression.budget_bytes
-            ));
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cmt::tests::mapped_table;
+    use crate::engine::count_updates;
+    use crate::mapping::Pages;
     use nand::timing::NoClock;
     use nand::SimNand;
     use proptest::prelude::*;
@@ -511,23 +506,26 @@ mod tests {
     impl World {
         /// Six translation pages of 128 mapped entries; `cache_bytes` beside the directory.
         fn new(cache_bytes: u64, parameters: &[(&str, &str)]) -> World {
-            let (flash, table) = mapped_table(6);
+            let (mut flash, table) = mapped_table(6);
             let mut config = Config::new(6 * 128, table.directory_bytes() + cache_bytes);
             for (name, value) in parameters {
                 config.parameters.insert((*name).to_owned(), (*value).to_owned());
             }
-            let mapping = SpatialTable::new(&table, flash.nand().geometry(), &config).unwrap();
+            let mapping = SpatialTable::new(&mut flash, &table, &config).unwrap();
             World { flash, table, mapping }
         }
 
         fn read(&mut self, lpn: u32) -> Option<Ppn> {
-            self.mapping.lookup(&mut self.flash, &mut self.table, Lpn(lpn), 1, Done::READY).unwrap().0
+            let (flash, table) = (&mut self.flash, &mut self.table);
+            let found = self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap();
+            count_updates(&mut self.flash.counters, found.how, 1);
+            found.ppn
         }
 
         fn write(&mut self, lpn: u32, ppn: u32) -> Option<Ppn> {
             let (flash, table) = (&mut self.flash, &mut self.table);
             let ppn = mapped(ppn);
-            self.mapping.update(flash, table, Lpn(lpn), 1, ppn, Done::READY, Done::READY).unwrap().0
+            self.mapping.update(flash, table, Lpn(lpn), 1, ppn, Done::READY, Done::READY).unwrap().ppn
         }
 
         fn counts(&self) -> (u64, u64, u64, u64) {
@@ -578,7 +576,7 @@ mod tests {
                 for (slot, &entry) in entries.iter().enumerate() {
                     prop_assert_eq!(unpack(&bits, &heads, slot), entry);
                 }
-                prop_assert_eq!(w.mapping.check(&w.table), Ok(()));
+                prop_assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
             }
         }
     }
@@ -603,7 +601,7 @@ mod tests {
         assert_eq!(w.mapping.pages.find(Vtpn(1)), None, "the least recently used left");
         assert!(w.mapping.compression.used_bytes <= 600);
         assert_eq!(w.counts().3, 0);
-        assert_eq!(w.mapping.check(&w.table), Ok(()));
+        assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
     }
 
     /// One page with `dirty` entries changed, then pushed out by pages made too long for two.
@@ -624,7 +622,7 @@ mod tests {
         assert_eq!(w.read(1), Some(Ppn(10_001)), "its page is loaded");
         assert_eq!((w.mapping.buffer.len(), w.mapping.pages.dirty(0)), (0, 4));
         assert_eq!((w.read(3), w.read(6)), (Some(Ppn(1000)), Some(Ppn(914))));
-        assert_eq!(w.mapping.check(&w.table), Ok(()));
+        assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
     }
 
     #[test]
@@ -669,6 +667,6 @@ mod tests {
         evict(&mut w, 3);
         assert_eq!(w.mapping.buffer.len(), 5, "eight are more than two and three: written whole");
         assert_eq!((w.counts().0, w.counts().1), (before.0 + 2, 2), "one read more for the load of page 3");
-        assert_eq!(w.mapping.check(&w.table), Ok(()));
+        assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
     }
 }

@@ -21,18 +21,18 @@
 //! - The victim node may be the one of the requested entry, when it is the coldest.
 //! - Trims as in DFTL.
 
-use crate::cmt::census::CachedPage;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// TPFTL.
-pub type Tpftl = PageLevel<ClusteredTable>;
+pub type Tpftl = Ftl<ClusteredTable>;
 
 /// Which of the paper's techniques are on (its figures 7 and 8 switch them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +117,12 @@ impl ClusteredTable {
     #[inline]
     pub(crate) fn find(&mut self, lpn: Lpn) -> Option<(Option<Ppn>, Done)> {
         self.cache.touch(lpn).map(|hit| (mapped(hit.ppn), hit.done))
+    }
+
+    /// What is cached of `lpn`. That is no use of it.
+    #[inline]
+    pub(crate) fn held(&self, lpn: Lpn) -> Option<Option<Ppn>> {
+        self.cache.peek(lpn).map(|cached| mapped(cached.ppn))
     }
 
     /// Whether `lpn` is cached. That is no use of it.
@@ -296,6 +302,8 @@ impl ClusteredTable {
 }
 
 impl Mapping for ClusteredTable {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: "tpftl",
         what: "two-level LRU mapping cache, adaptive prefetching, batched write-back",
@@ -315,7 +323,7 @@ impl Mapping for ClusteredTable {
         ],
     };
 
-    fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let letters = config.parameter(&Self::INFO, "techniques");
         let techniques = Techniques::parse(&letters).ok_or_else(|| {
             ConfigError(format!(
@@ -344,44 +352,18 @@ impl Mapping for ClusteredTable {
         lpn: Lpn,
         rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
+    ) -> Result<Lookup, Fault> {
         if let Some(hit) = self.cache.touch(lpn) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
+            return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
         let (ppn, known) = self.load(flash, table, lpn, rest, at)?;
-        Ok((mapped(ppn), known))
+        Ok(Lookup::new(mapped(ppn), known, How::Loaded))
     }
 
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
         self.cache.expect(lpn);
         table.expect(flash, lpn, soon);
-    }
-
-    // Updates
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        self.clean_below = 0;
-        if let Some(hit) = self.cache.write(lpn, entry(ppn), programmed) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
-        }
-        let (old, known) = self.load(flash, table, lpn, rest, at)?;
-        self.cache.write(lpn, entry(ppn), programmed);
-        Ok((mapped(old), known))
     }
 
     fn trim<N: Nand>(
@@ -402,7 +384,57 @@ impl Mapping for ClusteredTable {
         })
     }
 
-    // Collection
+    // Checkpoint and checks
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        while self.clean_below < table.pages() && self.cache.dirty_of(Vtpn(self.clean_below)) == 0 {
+            self.clean_below += 1;
+        }
+        if self.clean_below == table.pages() {
+            return Ok(None);
+        }
+        self.edits.clear();
+        self.write_back(flash, table, Vtpn(self.clean_below), Cause::Checkpoint, Done::READY).map(Some)
+    }
+
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        of.entries_or(entries, |lpn| self.cache.peek(lpn).map(|cached| cached.ppn));
+    }
+
+    fn memory(&self, _table: &Table) -> Memory {
+        let (entries, nodes) = self.cache.bytes();
+        Memory { parts: vec![("CMT entries", entries), ("CMT TP nodes", nodes)] }
+    }
+
+    fn cached(&self, _table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        self.cache.each_node(each);
+    }
+
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+        self.cache.check()
+    }
+}
+
+impl Update for ClusteredTable {
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        self.clean_below = 0;
+        if let Some(hit) = self.cache.write(lpn, entry(ppn), programmed) {
+            return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
+        }
+        let (old, known) = self.load(flash, table, lpn, rest, at)?;
+        self.cache.write(lpn, entry(ppn), programmed);
+        Ok(Lookup::new(mapped(old), known, How::Loaded))
+    }
 
     /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go with it.
     fn moved<N: Nand>(
@@ -444,42 +476,12 @@ impl Mapping for ClusteredTable {
             table.store(flash, vtpn, &self.edits, Cause::Collection, copied)
         }
     }
-
-    // Checkpoint and checks
-
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
-        while self.clean_below < table.pages() && self.cache.dirty_of(Vtpn(self.clean_below)) == 0 {
-            self.clean_below += 1;
-        }
-        if self.clean_below == table.pages() {
-            return Ok(None);
-        }
-        self.edits.clear();
-        self.write_back(flash, table, Vtpn(self.clean_below), Cause::Checkpoint, Done::READY).map(Some)
-    }
-
-    #[inline]
-    fn held(&self, _table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        self.cache.peek(lpn).map(|cached| mapped(cached.ppn))
-    }
-
-    fn memory(&self, _table: &Table) -> Memory {
-        let (entries, nodes) = self.cache.bytes();
-        Memory { parts: vec![("CMT entries", entries), ("CMT TP nodes", nodes)] }
-    }
-
-    fn cached(&self, _table: &Table, each: &mut dyn FnMut(CachedPage)) {
-        self.cache.each_node(each);
-    }
-
-    fn check(&self, _table: &Table) -> Result<(), String> {
-        self.cache.check()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::Pages;
     use nand::timing::NoClock;
     use nand::{Device, Geometry, SimNand, SimOptions};
 
@@ -502,7 +504,7 @@ mod tests {
             table.store(&mut flash, Vtpn(vtpn), &edits, Cause::Checkpoint, Done::READY).unwrap();
         }
         let config = Config::new(6 * 128, table.directory_bytes() + 4096);
-        let cached = ClusteredTable::new(&table, flash.nand().geometry(), &config).unwrap();
+        let cached = ClusteredTable::new(&mut flash, &table, &config).unwrap();
         flash.counters = Default::default();
         (flash, table, cached)
     }
@@ -520,9 +522,9 @@ mod tests {
         cached.cache.insert(lpn(1, 35), 0, Done::READY);
         cached.selective = Selective { counter: 0, threshold: 3, active: true };
 
-        let (ppn, _) = cached.lookup(&mut flash, &mut table, lpn(1, 36), 1, Done::READY).unwrap();
+        let found = cached.lookup(&mut flash, &mut table, lpn(1, 36), 1, Done::READY).unwrap();
 
-        assert_eq!(ppn, Some(Ppn(10_000 + 128 + 36)));
+        assert_eq!(found.ppn, Some(Ppn(10_000 + 128 + 36)));
         assert!(
             !cached.cache.contains(lpn(3, 27)),
             "the entry of TP node 3 is evicted, and the node with it"
@@ -578,8 +580,8 @@ mod tests {
         cached.lookup(&mut flash, &mut table, lpn(2, 120), 20, Done::READY).unwrap();
         assert_eq!(cached.cache.len(), 8, "120 to 127, and no second translation page");
         assert_eq!(flash.counters.reads_by(Cause::Translation), 1);
-        cached.lookup(&mut flash, &mut table, lpn(2, 121), 19, Done::READY).unwrap();
-        assert_eq!((flash.counters.cmt_hits, flash.counters.reads_by(Cause::Translation)), (1, 1));
+        let next = cached.lookup(&mut flash, &mut table, lpn(2, 121), 19, Done::READY).unwrap();
+        assert_eq!((next.how, flash.counters.reads_by(Cause::Translation)), (How::CachedEntry, 1));
     }
 
     #[test]

@@ -24,19 +24,19 @@
 //! - What counts as replaced are entries; as replaced dirty, updates.
 //! - Trims as in DFTL; a long one outside the active zone does not switch.
 
-use crate::cmt::census::CachedPage;
-use crate::cmt::pages::Pages;
+use crate::cmt::pages::PageCache;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// ZFTL.
-pub type Zftl = PageLevel<ZoneTable>;
+pub type Zftl = Ftl<ZoneTable>;
 
 const PAGE_HEADER_BYTES: u64 = 8;
 
@@ -44,7 +44,7 @@ const PAGE_HEADER_BYTES: u64 = 8;
 #[derive(Clone, Debug)]
 pub struct ZoneTable {
     entries: TwoLevel,
-    active: Pages,
+    active: PageCache,
     zone_pages: u32,
     zone: Option<u32>,
     edits: Vec<(u32, u32)>,
@@ -150,32 +150,32 @@ impl ZoneTable {
         table: &mut Table,
         lpn: Lpn,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<Lookup, Fault> {
         let (vtpn, slot) = table.place(lpn);
         let mut at = self.enter(flash, table, vtpn, at)?;
         while self.entries.free_bytes() < NODE_BYTES + ENTRY_BYTES {
             let Some(coldest) = self.entries.coldest() else { break };
             at = self.evict(flash, table, coldest, at)?;
         }
-        let (frame, done) = match self.active.find(vtpn) {
-            Some(frame) => {
-                flash.counters.page_hits += 1;
-                (frame, flash.join(at, self.active.loaded(frame)))
-            }
+        let (frame, done, how) = match self.active.find(vtpn) {
+            Some(frame) => (frame, flash.join(at, self.active.loaded(frame)), How::CachedPage),
             None => {
                 if !self.active.is_empty() {
                     self.active.remove(self.active.tail());
                 }
-                self.active.load(flash, table, vtpn, Cause::Translation, at)?
+                let (frame, done) = self.active.load(flash, table, vtpn, Cause::Translation, at)?;
+                (frame, done, How::Loaded)
             }
         };
         let ppn = self.active.entry(frame, slot);
         self.entries.insert(lpn, ppn, done);
-        Ok((ppn, done))
+        Ok(Lookup::new(mapped(ppn), done, how))
     }
 }
 
 impl Mapping for ZoneTable {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: "zftl",
         what: "mappings of one zone cached at a time: an active translation page, and entries evicted in batches",
@@ -187,7 +187,8 @@ impl Mapping for ZoneTable {
         }],
     };
 
-    fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
+        let geometry = flash.nand().geometry();
         let most = (geometry.superblock_pages() / 4).max(1);
         let given = config.parameter(&Self::INFO, "zone");
         let zone_pages = given.parse::<u32>().ok().filter(|&pages| pages > 0).ok_or_else(|| {
@@ -200,7 +201,7 @@ impl Mapping for ZoneTable {
         let entries = table.entries_per_page() as usize;
         Ok(ZoneTable {
             entries: TwoLevel::new(bytes - page_bytes, table.pages(), table.entries_per_page()),
-            active: Pages::new(table, 1),
+            active: PageCache::new(table, 1),
             zone_pages: zone_pages.min(most),
             zone: None,
             edits: Vec::with_capacity(2 * entries),
@@ -219,43 +220,17 @@ impl Mapping for ZoneTable {
         lpn: Lpn,
         _rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
+    ) -> Result<Lookup, Fault> {
         if let Some(hit) = self.entries.touch(lpn) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
+            return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
-        let (ppn, known) = self.bring(flash, table, lpn, at)?;
-        Ok((mapped(ppn), known))
+        self.bring(flash, table, lpn, at)
     }
 
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
         self.entries.expect(lpn);
         table.expect(flash, lpn, soon);
-    }
-
-    // Updates
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        if let Some(hit) = self.entries.write(lpn, entry(ppn), programmed) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
-        }
-        let (old, known) = self.bring(flash, table, lpn, at)?;
-        self.entries.write(lpn, entry(ppn), programmed);
-        Ok((mapped(old), known))
     }
 
     fn trim<N: Nand>(
@@ -274,7 +249,77 @@ impl Mapping for ZoneTable {
         })
     }
 
-    // Collection
+    // Checkpoint and checks
+
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        let Some(vtpn) = self.pages(table).map(Vtpn).find(|&vtpn| self.entries.dirty_of(vtpn) > 0) else {
+            return Ok(None);
+        };
+        self.write_dirty(flash, table, vtpn, &[], Cause::Checkpoint, Done::READY).map(Some)
+    }
+
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        let frame = self.active.find(of.unit);
+        of.entries_or(entries, |lpn| {
+            let cached = self.entries.peek(lpn).map(|cached| cached.ppn);
+            cached.or_else(|| Some(self.active.entry(frame?, of.pages.place(lpn).1)))
+        });
+    }
+
+    fn memory(&self, table: &Table) -> Memory {
+        let (entries, nodes) = self.entries.bytes();
+        let active = self.active.len() as u64 * Self::page_bytes(table);
+        Memory { parts: vec![("first tier", entries + nodes), ("active translation page", active)] }
+    }
+
+    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        for vtpn in self.pages(table).map(Vtpn) {
+            let whole = self.active.find(vtpn).is_some();
+            let entries = if whole { table.lpns_in(vtpn) } else { self.entries.len_of(vtpn) };
+            if entries > 0 {
+                each(CachedPage { vtpn, entries, dirty: self.entries.dirty_of(vtpn) });
+            }
+        }
+    }
+
+    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), String> {
+        self.entries.check()?;
+        self.active.check()?;
+        let zone = self.pages(table);
+        for vtpn in (0..table.pages()).map(Vtpn) {
+            let cached = self.entries.len_of(vtpn) > 0 || self.active.find(vtpn).is_some();
+            if cached && !zone.contains(&vtpn.0) {
+                return Err(format!("translation page {} is cached outside the active zone", vtpn.0));
+            }
+        }
+        for frame in self.active.iter() {
+            if self.active.dirty(frame) > 0 {
+                return Err("the active translation page is not as on flash".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Update for ZoneTable {
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        if let Some(hit) = self.entries.write(lpn, entry(ppn), programmed) {
+            return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
+        }
+        let old = self.bring(flash, table, lpn, at)?;
+        self.entries.write(lpn, entry(ppn), programmed);
+        Ok(old)
+    }
 
     /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go with it.
     fn moved<N: Nand>(
@@ -304,64 +349,14 @@ impl Mapping for ZoneTable {
         self.left = left;
         done
     }
-
-    // Checkpoint and checks
-
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
-        let Some(vtpn) = self.pages(table).map(Vtpn).find(|&vtpn| self.entries.dirty_of(vtpn) > 0) else {
-            return Ok(None);
-        };
-        self.write_dirty(flash, table, vtpn, &[], Cause::Checkpoint, Done::READY).map(Some)
-    }
-
-    #[inline]
-    fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        if let Some(cached) = self.entries.peek(lpn) {
-            return Some(mapped(cached.ppn));
-        }
-        let (vtpn, slot) = table.place(lpn);
-        self.active.find(vtpn).map(|frame| mapped(self.active.entry(frame, slot)))
-    }
-
-    fn memory(&self, table: &Table) -> Memory {
-        let (entries, nodes) = self.entries.bytes();
-        let active = self.active.len() as u64 * Self::page_bytes(table);
-        Memory { parts: vec![("first tier", entries + nodes), ("active translation page", active)] }
-    }
-
-    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
-        for vtpn in self.pages(table).map(Vtpn) {
-            let whole = self.active.find(vtpn).is_some();
-            let entries = if whole { table.lpns_in(vtpn) } else { self.entries.len_of(vtpn) };
-            if entries > 0 {
-                each(CachedPage { vtpn, entries, dirty: self.entries.dirty_of(vtpn) });
-            }
-        }
-    }
-
-    fn check(&self, table: &Table) -> Result<(), String> {
-        self.entries.check()?;
-        self.active.check()?;
-        let zone = self.pages(table);
-        for vtpn in (0..table.pages()).map(Vtpn) {
-            let cached = self.entries.len_of(vtpn) > 0 || self.active.find(vtpn).is_some();
-            if cached && !zone.contains(&vtpn.0) {
-                return Err(format!("translation page {} is cached outside the active zone", vtpn.0));
-            }
-        }
-        for frame in self.active.iter() {
-            if self.active.dirty(frame) > 0 {
-                return Err("the active translation page is not as on flash".to_owned());
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cmt::tests::mapped_table;
+    use crate::engine::count_updates;
+    use crate::mapping::Pages;
     use nand::timing::NoClock;
     use nand::SimNand;
 
@@ -374,16 +369,19 @@ mod tests {
     impl World {
         /// Six translation pages of 128 mapped entries in zones of two; room for a page and `bytes` of entries.
         fn new(bytes: u64) -> World {
-            let (flash, table) = mapped_table(6);
+            let (mut flash, table) = mapped_table(6);
             let page = ZoneTable::page_bytes(&table);
             let mut config = Config::new(6 * 128, table.directory_bytes() + page + bytes);
             config.parameters.insert("zone".to_owned(), "2".to_owned());
-            let mapping = ZoneTable::new(&table, flash.nand().geometry(), &config).unwrap();
+            let mapping = ZoneTable::new(&mut flash, &table, &config).unwrap();
             World { flash, table, mapping }
         }
 
         fn read(&mut self, lpn: u32) -> Option<Ppn> {
-            self.mapping.lookup(&mut self.flash, &mut self.table, Lpn(lpn), 1, Done::READY).unwrap().0
+            let (flash, table) = (&mut self.flash, &mut self.table);
+            let found = self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap();
+            count_updates(&mut self.flash.counters, found.how, 1);
+            found.ppn
         }
 
         fn write(&mut self, lpn: u32, ppn: u32) {
@@ -411,7 +409,7 @@ mod tests {
         for (lpn, ppn) in [(1, 700), (2, 701), (130, 702), (131, 703)] {
             assert_eq!(w.read(lpn), Some(Ppn(ppn)));
         }
-        assert_eq!(w.mapping.check(&w.table), Ok(()));
+        assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
     }
 
     #[test]

@@ -23,19 +23,20 @@
 
 mod pinned;
 
-use crate::cmt::census::{CachedPage, Census};
-use crate::cmt::pages::Pages;
+use crate::cmt::census::Census;
+use crate::cmt::pages::PageCache;
 use crate::counters::Cause;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
 use pinned::PinnedLru;
 use std::ops::Range;
 
 /// CDFTL.
-pub type Cdftl = PageLevel<TwoCaches>;
+pub type Cdftl = Ftl<TwoCaches>;
 
 const ENTRY_BYTES: u64 = 8;
 const PAGE_HEADER_BYTES: u64 = 8;
@@ -49,7 +50,7 @@ const LEAST_ENTRIES: u64 = 8;
 #[derive(Clone, Debug)]
 pub struct TwoCaches {
     entries: PinnedLru,
-    pages: Pages,
+    pages: PageCache,
     /// Of the entries alone.
     census: Census,
     edits: Vec<(u32, u32)>,
@@ -68,25 +69,24 @@ impl TwoCaches {
         table: &mut Table,
         lpn: Lpn,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<Lookup, Fault> {
         let (vtpn, slot) = table.place(lpn);
-        let (ppn, known) = match self.pages.find(vtpn) {
+        let (ppn, known, how) = match self.pages.find(vtpn) {
             Some(frame) => {
-                flash.counters.page_hits += 1;
                 self.pages.touch(frame);
                 let (ppn, loaded) = (self.pages.entry(frame, slot), self.pages.loaded(frame));
                 let room = self.kick_out(flash, table, at)?;
-                (ppn, flash.join(loaded, room))
+                (ppn, flash.join(loaded, room), How::CachedPage)
             }
             None => {
                 let room = self.kick_out(flash, table, at)?;
                 let (frame, done) = self.fetch(flash, table, vtpn, room)?;
-                (self.pages.entry(frame, slot), done)
+                (self.pages.entry(frame, slot), done, How::Loaded)
             }
         };
         self.entries.insert(lpn, ppn, known);
         self.census.added(vtpn);
-        Ok((ppn, known))
+        Ok(Lookup::new(mapped(ppn), known, how))
     }
 
     /// Makes room for an entry in the first level: a clean one leaves freely, a dirty one into its cached page.
@@ -159,17 +159,15 @@ impl TwoCaches {
         }
     }
 
-    /// Changes an entry of the first level. Returns what it was.
-    fn change(&mut self, table: &Table, lpn: Lpn, ppn: u32, done: Done) -> Option<u32> {
-        let vtpn = table.place(lpn).0;
-        let cached = self.entries.peek_mut(lpn)?;
-        let old = std::mem::replace(&mut cached.ppn, ppn);
-        cached.done = done;
+    /// Changes an entry of the first level, which is of translation page `vtpn`. Whether there is one.
+    fn change(&mut self, vtpn: Vtpn, lpn: Lpn, ppn: u32, done: Done) -> bool {
+        let Some(cached) = self.entries.peek_mut(lpn) else { return false };
+        (cached.ppn, cached.done) = (ppn, done);
         if !cached.set_dirty(true) {
             self.census.dirtied(vtpn);
             self.entries.pin(lpn, self.pages.find(vtpn).is_none());
         }
-        Some(old)
+        true
     }
 
     /// Takes the dirty entries of a translation page as edits, and marks them clean.
@@ -193,6 +191,8 @@ impl TwoCaches {
 }
 
 impl Mapping for TwoCaches {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: "cdftl",
         what: "two-level mapping cache: single entries in front of whole translation pages",
@@ -205,7 +205,7 @@ impl Mapping for TwoCaches {
         }],
     };
 
-    fn new(table: &Table, _geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let percent = config.number(&Self::INFO, "pages", 0..=95)?;
         let page_bytes = Self::page_bytes(table);
         let bytes = table.cache_bytes("cdftl", config, page_bytes + LEAST_ENTRIES * ENTRY_BYTES)?;
@@ -215,7 +215,7 @@ impl Mapping for TwoCaches {
         let entries = ((bytes - pages * page_bytes) / ENTRY_BYTES).min(lpns) as usize;
         Ok(TwoCaches {
             entries: PinnedLru::new(entries, lpns as usize),
-            pages: Pages::new(table, pages as usize),
+            pages: PageCache::new(table, pages as usize),
             census: Census::new(table.pages()),
             edits: Vec::with_capacity(table.entries_per_page() as usize),
         })
@@ -231,48 +231,17 @@ impl Mapping for TwoCaches {
         lpn: Lpn,
         _rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
+    ) -> Result<Lookup, Fault> {
         if let Some(&mut hit) = self.entries.touch(lpn) {
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(hit.ppn), flash.join(at, hit.done)));
+            return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
-        let (ppn, known) = self.bring(flash, table, lpn, at)?;
-        Ok((mapped(ppn), known))
+        self.bring(flash, table, lpn, at)
     }
 
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
         self.entries.expect(lpn);
         table.expect(flash, lpn, soon);
-    }
-
-    // Updates
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        let known = match self.entries.touch(lpn) {
-            Some(hit) => {
-                let done = hit.done;
-                flash.counters.cmt_hits += 1;
-                flash.join(at, done)
-            }
-            None => self.bring(flash, table, lpn, at)?.1,
-        };
-        let Some(old) = self.change(table, lpn, entry(ppn), programmed) else {
-            unreachable!("LPN {} was just brought", lpn.0)
-        };
-        Ok((mapped(old), known))
     }
 
     fn trim<N: Nand>(
@@ -299,36 +268,6 @@ impl Mapping for TwoCaches {
         }
     }
 
-    // Collection
-
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
-        self.edits.clear();
-        let mut copied = Done::READY;
-        let frame = self.pages.find(vtpn);
-        for moved in moves {
-            if self.change(table, moved.lpn, moved.to.0, moved.done).is_some() {
-                flash.counters.gc_hits += 1;
-            } else if let Some(frame) = frame {
-                self.pages.write(flash, frame, moved.slot, moved.to.0, moved.done);
-                flash.counters.gc_hits += 1;
-            } else {
-                self.edits.push((moved.slot, moved.to.0));
-                flash.counters.gc_misses += 1;
-                copied = flash.join(copied, moved.done);
-            }
-        }
-        if self.edits.is_empty() {
-            return Ok(Done::READY);
-        }
-        table.store(flash, vtpn, &self.edits, Cause::Collection, copied)
-    }
-
     // Checkpoint and checks
 
     fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
@@ -347,13 +286,12 @@ impl Mapping for TwoCaches {
         written.map(Some)
     }
 
-    #[inline]
-    fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        if let Some(cached) = self.entries.peek(lpn) {
-            return Some(mapped(cached.ppn));
-        }
-        let (vtpn, slot) = table.place(lpn);
-        self.pages.find(vtpn).map(|frame| mapped(self.pages.entry(frame, slot)))
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        let frame = self.pages.find(of.unit);
+        of.entries_or(entries, |lpn| {
+            let cached = self.entries.peek(lpn).map(|cached| cached.ppn);
+            cached.or_else(|| Some(self.pages.entry(frame?, of.pages.place(lpn).1)))
+        });
     }
 
     fn memory(&self, table: &Table) -> Memory {
@@ -378,7 +316,7 @@ impl Mapping for TwoCaches {
         }
     }
 
-    fn check(&self, table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), String> {
         self.entries.check()?;
         self.pages.check()?;
         for vtpn in (0..table.pages()).map(Vtpn) {
@@ -403,6 +341,47 @@ impl Mapping for TwoCaches {
             }
         }
         Ok(())
+    }
+}
+
+impl Update for TwoCaches {
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        let found = match self.entries.touch(lpn) {
+            Some(&mut hit) => Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry),
+            None => self.bring(flash, table, lpn, at)?,
+        };
+        self.change(table.place(lpn).0, lpn, entry(ppn), programmed);
+        Ok(found)
+    }
+
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        let mut edits = std::mem::take(&mut self.edits);
+        let frame = self.pages.find(vtpn);
+        let done = table.moved(flash, vtpn, moves, &mut edits, |flash, moved| {
+            let is_cached = self.change(vtpn, moved.lpn, moved.to.0, moved.done);
+            if let Some(frame) = frame.filter(|_| !is_cached) {
+                self.pages.write(flash, frame, moved.slot, moved.to.0, moved.done);
+            }
+            is_cached || frame.is_some()
+        });
+        self.edits = edits;
+        done
     }
 }
 

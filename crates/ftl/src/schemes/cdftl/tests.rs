@@ -1,5 +1,7 @@
 use super::*;
 use crate::cmt::tests::mapped_table;
+use crate::engine::count_updates;
+use crate::mapping::Pages;
 use nand::timing::NoClock;
 use nand::SimNand;
 
@@ -12,22 +14,25 @@ struct World {
 impl World {
     /// Room for 8 entries and 2 pages over 6 translation pages of 128 mapped entries.
     fn new() -> World {
-        let (flash, table) = mapped_table(6);
+        let (mut flash, table) = mapped_table(6);
         let bytes = table.directory_bytes() + 2 * TwoCaches::page_bytes(&table) + 8 * ENTRY_BYTES;
         let mut config = Config::new(6 * 128, bytes);
         config.parameters.insert("pages".to_owned(), "95".to_owned());
-        let caches = TwoCaches::new(&table, flash.nand().geometry(), &config).unwrap();
+        let caches = TwoCaches::new(&mut flash, &table, &config).unwrap();
         World { flash, table, caches }
     }
 
     fn read(&mut self, lpn: u32) -> Option<Ppn> {
-        self.caches.lookup(&mut self.flash, &mut self.table, Lpn(lpn), 1, Done::READY).unwrap().0
+        let (flash, table) = (&mut self.flash, &mut self.table);
+        let found = self.caches.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap();
+        count_updates(&mut self.flash.counters, found.how, 1);
+        found.ppn
     }
 
     fn write(&mut self, lpn: u32, ppn: u32) -> Option<Ppn> {
         let (flash, table) = (&mut self.flash, &mut self.table);
         let ppn = Some(Ppn(ppn));
-        self.caches.update(flash, table, Lpn(lpn), 1, ppn, Done::READY, Done::READY).unwrap().0
+        self.caches.update(flash, table, Lpn(lpn), 1, ppn, Done::READY, Done::READY).unwrap().ppn
     }
 
     fn table_operations(&self) -> (u64, u64) {
@@ -70,7 +75,7 @@ fn a_dirty_entry_stays_until_its_page_is_cached() {
     let mut content = Vec::new();
     w.table.inspect(&w.flash, Vtpn(0), &mut content);
     assert_eq!(crate::table::entry_in(&content, 1), 500);
-    assert_eq!(w.caches.check(&w.table), Ok(()));
+    assert_eq!(w.caches.check(&w.flash, &w.table), Ok(()));
 }
 
 #[test]
@@ -88,7 +93,7 @@ fn when_all_entries_are_pinned_the_oldest_ones_page_is_loaded() {
     assert_eq!(w.table_operations().0, before + 4, "pages 1, 2, then 0 for room, then 5");
     assert!(w.caches.entries.peek(Lpn(1)).is_none(), "LPN 1 was the least recently used");
     assert_eq!(w.read(1), Some(Ppn(501)));
-    assert_eq!(w.caches.check(&w.table), Ok(()));
+    assert_eq!(w.caches.check(&w.flash, &w.table), Ok(()));
 }
 
 #[test]
@@ -108,5 +113,5 @@ fn a_checkpoint_writes_each_page_once_with_all_its_news() {
         w.table.inspect(&w.flash, vtpn, &mut content);
         assert_eq!(crate::table::entry_in(&content, slot), ppn);
     }
-    assert_eq!(w.caches.check(&w.table), Ok(()));
+    assert_eq!(w.caches.check(&w.flash, &w.table), Ok(()));
 }

@@ -33,20 +33,21 @@
 
 pub mod dynamic;
 
-use crate::cmt::census::{CachedPage, Census};
+use crate::cmt::census::Census;
 use crate::cmt::entries::Entry;
 use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use dynamic::{Dynamic, Evicted, Kept};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// HCFTL.
-pub type Hcftl = PageLevel<Clusters>;
+pub type Hcftl = Ftl<Clusters>;
 
 const ENTRY_BYTES: u64 = 8;
 /// Bytes of an entry that waits for its translation page's update: its PPN; the index has its LPN.
@@ -86,7 +87,7 @@ pub struct Clusters {
 
 impl Clusters {
     /// Entries of a DTP, and how many DTPs, that `bytes` of cache allow.
-    fn shape(table: &Table, config: &Config) -> Result<(u64, u64), ConfigError> {
+    fn sizes(table: &Table, config: &Config) -> Result<(u64, u64), ConfigError> {
         let percent = config.number(&Clusters::INFO, "index", 5..=60)?;
         let bytes = config.cache_bytes.saturating_sub(4 * u64::from(table.pages()));
         let most = u64::from(table.entries_per_page()) * 4 / ENTRY_BYTES;
@@ -236,30 +237,30 @@ impl Clusters {
         table: &mut Table,
         lpn: Lpn,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<Lookup, Fault> {
         let at = if self.cache.is_full() { self.evict(flash, table, at)? } else { at };
         if let Some(kept) = self.evicted.take(lpn) {
-            flash.counters.cmt_hits += 1;
             let cached = self.cache.insert(lpn, kept.ppn, kept.done);
             cached.set_dirty(kept.dirty);
             cached.set_used(1);
-            return Ok((kept.ppn, flash.join(at, kept.done)));
+            return Ok(Lookup::new(mapped(kept.ppn), flash.join(at, kept.done), How::CachedEntry));
         }
         let (vtpn, slot) = table.place(lpn);
-        let (ppn, done) = match self.dynamic.find(lpn).map(|place| (place, self.dynamic.in_memory(place))) {
-            Some((_, Some((ppn, loaded)))) => {
-                flash.counters.cmt_hits += 1;
-                (ppn, flash.join(at, loaded))
+        let place = self.dynamic.find(lpn);
+        let (ppn, done, how) = match place.map(|place| (place, self.dynamic.in_memory(place))) {
+            Some((_, Some((ppn, loaded)))) => (ppn, flash.join(at, loaded), How::CachedEntry),
+            Some((place, None)) => {
+                let (ppn, done) = self.load_neighbours(flash, table, place, at)?;
+                return Ok(Lookup::new(mapped(ppn), done, How::Loaded));
             }
-            Some((place, None)) => return self.load_neighbours(flash, table, place, at),
             None => match table.load(flash, vtpn, Cause::Translation, at)? {
-                Some(done) => (entry_in(flash.buffer(), slot), done),
-                None => (UNMAPPED, at),
+                Some(done) => (entry_in(flash.buffer(), slot), done, How::Loaded),
+                None => (UNMAPPED, at, How::Loaded),
             },
         };
         self.cache.insert(lpn, ppn, done);
         self.census.added(vtpn);
-        Ok((ppn, done))
+        Ok(Lookup::new(mapped(ppn), done, how))
     }
 
     /// Reads the DTP of a place, and brings its entry and those around it into the CMT.
@@ -335,6 +336,8 @@ impl Clusters {
 }
 
 impl Mapping for Clusters {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: "hcftl",
         what: "demand-cached page map; entries evicted together are packed into dynamic translation pages and come back together",
@@ -358,12 +361,14 @@ impl Mapping for Clusters {
         ],
     };
 
-    fn further_pages(table: &Table, config: &Config) -> u32 {
-        Self::shape(table, config).map_or(0, |(_, pages)| pages as u32)
+    fn shape(table: &mut Table, _geometry: &Geometry, config: &Config) -> Result<(), ConfigError> {
+        table.add_further_pages(Self::sizes(table, config)?.1 as u32);
+        Ok(())
     }
 
-    fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
-        let (per_page, pages) = Self::shape(table, config)?;
+    fn new<N: Nand>(flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
+        let geometry = flash.nand().geometry();
+        let (per_page, pages) = Self::sizes(table, config)?;
         assert!(pages == u64::from(table.further_pages()), "the directory has room for every DTP");
         let load = config
             .number(&Clusters::INFO, "load", 0..=1 << 16)?
@@ -409,56 +414,19 @@ impl Mapping for Clusters {
         lpn: Lpn,
         _rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
+    ) -> Result<Lookup, Fault> {
         if let Some(hit) = self.cache.touch(lpn) {
             hit.set_used(1);
             let (ppn, done) = (hit.ppn, hit.done);
-            flash.counters.cmt_hits += 1;
-            return Ok((mapped(ppn), flash.join(at, done)));
+            return Ok(Lookup::new(mapped(ppn), flash.join(at, done), How::CachedEntry));
         }
-        let (ppn, known) = self.bring(flash, table, lpn, at)?;
-        Ok((mapped(ppn), known))
+        self.bring(flash, table, lpn, at)
     }
 
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
         self.cache.expect(lpn);
         table.expect(flash, lpn, soon);
-    }
-
-    // Updates
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        let known = match self.cache.touch(lpn) {
-            Some(hit) => {
-                hit.set_used(1);
-                let done = hit.done;
-                flash.counters.cmt_hits += 1;
-                flash.join(at, done)
-            }
-            None => self.bring(flash, table, lpn, at)?.1,
-        };
-        let Some(cached) = self.cache.peek_mut(lpn) else { unreachable!("LPN {} was just brought", lpn.0) };
-        let old = std::mem::replace(&mut cached.ppn, entry(ppn));
-        cached.done = programmed;
-        if !cached.set_dirty(true) {
-            let vtpn = table.place(lpn).0;
-            self.census.dirtied(vtpn);
-            self.dynamic.drop_entry(vtpn, lpn);
-        }
-        Ok((mapped(old), known))
     }
 
     fn trim<N: Nand>(
@@ -488,49 +456,6 @@ impl Mapping for Clusters {
         })
     }
 
-    // Collection
-
-    /// Mappings in memory change there. The others leave their DTPs for their translation page: one update.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
-        self.edits.clear();
-        let mut copied = Done::READY;
-        for moved in moves {
-            if let Some(cached) = self.cache.peek_mut(moved.lpn) {
-                (cached.ppn, cached.done) = (moved.to.0, moved.done);
-                if !cached.set_dirty(true) {
-                    self.census.dirtied(vtpn);
-                    self.dynamic.drop_entry(vtpn, moved.lpn);
-                }
-                flash.counters.gc_hits += 1;
-            } else if let Some(kept) = self.evicted.peek_mut(moved.lpn) {
-                (kept.ppn, kept.done) = (moved.to.0, moved.done);
-                if !std::mem::replace(&mut kept.dirty, true) {
-                    self.census.dirtied(vtpn);
-                }
-                flash.counters.gc_hits += 1;
-            } else {
-                self.edits.push((moved.slot, moved.to.0));
-                flash.counters.gc_misses += 1;
-                copied = flash.join(copied, moved.done);
-            }
-        }
-        if self.edits.is_empty() {
-            return Ok(Done::READY);
-        }
-        let done = table.store(flash, vtpn, &self.edits, Cause::Collection, copied)?;
-        let first = table.first_lpn(vtpn).0;
-        for &(slot, _) in &self.edits {
-            self.dynamic.drop_entry(vtpn, Lpn(first + slot));
-        }
-        Ok(done)
-    }
-
     // Checkpoint and checks
 
     fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
@@ -540,18 +465,19 @@ impl Mapping for Clusters {
         self.write_dirty(flash, table, vtpn, Cause::Checkpoint, at).map(Some)
     }
 
-    #[inline]
-    fn held(&self, _table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        let cached = self.cache.peek(lpn).map(|cached| cached.ppn);
-        let held = cached.or_else(|| self.evicted.peek(lpn).map(|kept| kept.ppn));
-        held.or_else(|| Some(self.dynamic.in_memory(self.dynamic.find(lpn)?)?.0)).map(mapped)
-    }
-
-    fn on_further_page<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        let place = self.dynamic.find(lpn)?;
-        let mut content = Vec::new();
-        table.inspect(flash, self.dynamic.vtpn(table, place), &mut content);
-        Some(mapped(entry_in(&content, 2 * (place % self.dynamic.per_page()) + 1)))
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        let mut page = Vec::new();
+        of.entries_or(entries, |lpn| {
+            let cached = self.cache.peek(lpn).map(|cached| cached.ppn);
+            cached.or_else(|| self.evicted.peek(lpn).map(|kept| kept.ppn)).or_else(|| {
+                let place = self.dynamic.find(lpn)?;
+                let in_memory = self.dynamic.in_memory(place).map(|entry| entry.0);
+                in_memory.or_else(|| {
+                    of.pages.inspect(of.flash, self.dynamic.vtpn(of.pages, place), &mut page);
+                    Some(entry_in(&page, 2 * (place % self.dynamic.per_page()) + 1))
+                })
+            })
+        });
     }
 
     fn memory(&self, table: &Table) -> Memory {
@@ -570,7 +496,7 @@ impl Mapping for Clusters {
         self.census.each(each);
     }
 
-    fn check(&self, table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), String> {
         self.cache.check()?;
         self.evicted.check()?;
         let dirty = |lpn| self.cache.peek(lpn).is_some_and(|cached| cached.is_dirty());
@@ -593,6 +519,70 @@ impl Mapping for Clusters {
             }
         }
         Ok(())
+    }
+}
+
+impl Update for Clusters {
+    #[inline]
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        _rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        let found = match self.cache.touch(lpn) {
+            Some(hit) => {
+                hit.set_used(1);
+                let (ppn, done) = (hit.ppn, hit.done);
+                Lookup::new(mapped(ppn), flash.join(at, done), How::CachedEntry)
+            }
+            None => self.bring(flash, table, lpn, at)?,
+        };
+        let Some(cached) = self.cache.peek_mut(lpn) else { unreachable!("LPN {} was just brought", lpn.0) };
+        (cached.ppn, cached.done) = (entry(ppn), programmed);
+        if !cached.set_dirty(true) {
+            let vtpn = table.place(lpn).0;
+            self.census.dirtied(vtpn);
+            self.dynamic.drop_entry(vtpn, lpn);
+        }
+        Ok(found)
+    }
+
+    /// Mappings in memory change there. The others leave their DTPs for their translation page: one update.
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        vtpn: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        let Clusters { cache, evicted, census, dynamic, edits, .. } = self;
+        let done = table.moved(flash, vtpn, moves, edits, |_, moved| {
+            if let Some(cached) = cache.peek_mut(moved.lpn) {
+                (cached.ppn, cached.done) = (moved.to.0, moved.done);
+                if !cached.set_dirty(true) {
+                    census.dirtied(vtpn);
+                    dynamic.drop_entry(vtpn, moved.lpn);
+                }
+            } else if let Some(kept) = evicted.peek_mut(moved.lpn) {
+                (kept.ppn, kept.done) = (moved.to.0, moved.done);
+                if !std::mem::replace(&mut kept.dirty, true) {
+                    census.dirtied(vtpn);
+                }
+            } else {
+                return false;
+            }
+            true
+        })?;
+        let first = table.first_lpn(vtpn).0;
+        for &(slot, _) in &self.edits {
+            self.dynamic.drop_entry(vtpn, Lpn(first + slot));
+        }
+        Ok(done)
     }
 }
 

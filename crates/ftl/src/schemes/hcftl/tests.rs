@@ -1,5 +1,6 @@
 use super::*;
 use crate::cmt::tests::mapped_table;
+use crate::engine::count_updates;
 use nand::timing::NoClock;
 use nand::SimNand;
 
@@ -19,23 +20,26 @@ impl World {
 
     /// Six translation pages of 128 mapped entries; `cache_bytes` beside their directory.
     fn with(cache_bytes: u64, parameters: &[(&str, &str)]) -> World {
-        let (flash, mut table) = mapped_table(6);
+        let (mut flash, mut table) = mapped_table(6);
         let mut config = Config::new(6 * 128, table.directory_bytes() + cache_bytes);
         for (name, value) in parameters {
             config.parameters.insert((*name).to_owned(), (*value).to_owned());
         }
-        table.add_further_pages(Clusters::further_pages(&table, &config));
-        let mapping = Clusters::new(&table, flash.nand().geometry(), &config).unwrap();
+        Clusters::shape(&mut table, flash.nand().geometry(), &config).unwrap();
+        let mapping = Clusters::new(&mut flash, &table, &config).unwrap();
         World { flash, table, mapping }
     }
 
     fn read(&mut self, lpn: u32) -> Option<Ppn> {
-        self.mapping.lookup(&mut self.flash, &mut self.table, Lpn(lpn), 1, Done::READY).unwrap().0
+        let (flash, table) = (&mut self.flash, &mut self.table);
+        let found = self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap();
+        count_updates(&mut self.flash.counters, found.how, 1);
+        found.ppn
     }
 
     fn write(&mut self, lpn: u32, ppn: u32) -> Option<Ppn> {
         let (flash, table, at) = (&mut self.flash, &mut self.table, Done::READY);
-        self.mapping.update(flash, table, Lpn(lpn), 1, Some(Ppn(ppn)), at, at).unwrap().0
+        self.mapping.update(flash, table, Lpn(lpn), 1, Some(Ppn(ppn)), at, at).unwrap().ppn
     }
 
     /// Translation pages read and written, and entries loaded for nobody yet.
@@ -45,7 +49,7 @@ impl World {
     }
 
     fn check(&self) {
-        assert_eq!(self.mapping.check(&self.table), Ok(()));
+        assert_eq!(self.mapping.check(&self.flash, &self.table), Ok(()));
     }
 
     /// What a translation page on flash says.

@@ -5,6 +5,7 @@ use super::group::{find, most_bytes, Answer, Group, Piece, Reach, Set};
 use super::segment::learn;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
+use crate::mapping::Pages;
 use crate::records::{record_in, Records};
 use crate::space::Stream;
 use nand::{Done, Fault, Lpn, Nand, Ppn, Source};
@@ -25,6 +26,10 @@ pub struct Shape {
     pub gamma: u32,
     /// How far down insertion takes overwritten members out.
     pub reach: Reach,
+    /// Pages of the write buffer; collection sorts as many.
+    pub slots: u32,
+    /// Pages written between two compactions.
+    pub period: u64,
     /// Controller work of a prediction, ns.
     pub predict_ns: u64,
     /// Controller work of sorting and learning, ns a page.
@@ -44,12 +49,12 @@ pub struct Page {
     pub after: Done,
 }
 
-/// Directory, cache and learning.
+/// Cache and learning.
 #[derive(Clone, Debug)]
 pub struct Map {
     shape: Shape,
-    /// Translation pages.
-    pub records: Records,
+    /// Bytes of the directory.
+    directory_bytes: u64,
     /// Groups in memory.
     pub cache: Cache,
     group: Group,
@@ -61,8 +66,10 @@ pub struct Map {
     /// The spare bytes of these, and those of the next page.
     spares: Vec<u8>,
     spare: Vec<u8>,
+    /// Pages whose LPNs are trimmed.
+    pub olds: Vec<Ppn>,
     /// No group below this one is dirty.
-    first_dirty: u32,
+    pub first_dirty: u32,
 }
 
 /// How far from the page with these spare bytes the page of `offset` is.
@@ -76,15 +83,12 @@ pub fn told(spare: &[u8], offset: u8) -> Option<i64> {
 
 impl Map {
     /// An empty mapping.
-    pub fn new(shape: Shape, page_bytes: u32) -> Map {
-        let lpns = 1 << shape.group_shift;
-        let groups = shape.exported_pages.div_ceil(lpns);
-        // Together with one group more than fits, nothing larger is ever written at once.
-        let most_packed = shape.budget as usize + groups as usize * 8 + 2 * page_bytes as usize;
+    pub fn with(shape: Shape) -> Map {
+        let groups = shape.exported_pages.div_ceil(1 << shape.group_shift);
         let window = 2 * shape.gamma as usize + 1;
         Map {
             shape,
-            records: Records::new(groups, page_bytes, most_packed),
+            directory_bytes: Records::ENTRY_BYTES,
             cache: Cache::new(groups, shape.budget),
             group: Group::with_room(),
             pieces: Vec::with_capacity(256),
@@ -93,6 +97,7 @@ impl Map {
             dones: Vec::with_capacity(256),
             spares: Vec::with_capacity(256 * window),
             spare: vec![0; window],
+            olds: Vec::with_capacity(256),
             first_dirty: groups,
         }
     }
@@ -116,7 +121,12 @@ impl Map {
 
     /// Bytes in use.
     pub fn bytes(&self) -> u64 {
-        self.cache.bytes() + self.records.directory_bytes()
+        self.cache.bytes() + self.directory_bytes
+    }
+
+    /// Takes over a directory that recovery has rebuilt.
+    pub fn found(&mut self, records: &Records) {
+        self.directory_bytes = records.directory_bytes();
     }
 
     // Lookups
@@ -126,6 +136,7 @@ impl Map {
     pub fn touch<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &Records,
         group: u32,
         cause: Cause,
         at: Done,
@@ -135,7 +146,7 @@ impl Map {
             let (known, _) = self.cache.waits(group);
             return Ok(flash.join(at, known));
         }
-        match self.records.load(flash, group, cause, at)? {
+        match records.load(flash, group, cause, at)? {
             Some(known) => {
                 self.cache.load(group, record_in(flash.buffer(), group), known);
                 Ok(known)
@@ -148,8 +159,8 @@ impl Map {
     }
 
     /// Whether nothing of a group was ever mapped, which is known without a read.
-    pub fn is_blank(&self, group: u32) -> bool {
-        !self.cache.has(group) && self.records.ppn(self.records.page_of(group)).is_none()
+    pub fn is_blank(&self, records: &Records, group: u32) -> bool {
+        !self.cache.has(group) && records.ppn(records.page_of(group)).is_none()
     }
 
     /// What a cached group says of an offset, and how many levels were looked at.
@@ -321,13 +332,13 @@ impl Map {
     }
 
     /// Unmaps offsets `first` to `last` of a cached group.
-    pub fn trim<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, first: u8, last: u8) {
+    pub fn unmap<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, first: u8, last: u8) {
         self.change(flash, group, Done::READY, |group| group.trim(first, last));
     }
 
     /// Sets offsets of a cached group to pages that are on flash, or to nowhere, by segments without an error: what
     /// recovery found newer than the group's record.
-    pub fn restore<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, changes: &[(u8, Option<Ppn>)]) {
+    pub fn set<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, changes: &[(u8, Option<Ppn>)]) {
         self.points.clear();
         self.points.extend(changes.iter().filter_map(|&(offset, ppn)| ppn.map(|ppn| (offset, ppn.0))));
         self.pieces.clear();
@@ -358,7 +369,7 @@ impl Map {
     /// Compacts every cached group. Returns the segments looked at.
     pub fn compact<N: Nand>(&mut self, flash: &mut Flash<N>) -> u64 {
         let mut segments = 0;
-        for group in 0..self.records.groups() {
+        for group in 0..self.shape.exported_pages.div_ceil(1 << self.shape.group_shift) {
             if !self.cache.has(group) || self.cache.record(group).is_empty() {
                 continue;
             }
@@ -377,12 +388,18 @@ impl Map {
 
     /// Puts the coldest groups out until the rest is within the budget, but never `keep`. A dirty one is written back
     /// first, together with all dirty groups of its translation page.
-    pub fn shrink<N: Nand>(&mut self, flash: &mut Flash<N>, keep: u32, cause: Cause) -> Result<Done, Fault> {
+    pub fn shrink<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+        keep: u32,
+        cause: Cause,
+    ) -> Result<Done, Fault> {
         let mut done = Done::READY;
         while self.bytes() > self.shape.budget {
             let Some(coldest) = self.cache.coldest().filter(|&coldest| coldest != keep) else { break };
             if self.cache.is_dirty(coldest) {
-                let written = self.write_back(flash, coldest, cause, Done::READY)?;
+                let written = self.write_back(flash, records, coldest, cause, Done::READY)?;
                 done = flash.join(done, written);
                 flash.counters.replaced_dirty += 1;
             }
@@ -396,6 +413,7 @@ impl Map {
     pub fn write_back<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         group: u32,
         cause: Cause,
         at: Done,
@@ -404,69 +422,21 @@ impl Map {
         let newer = |group: u32| {
             (cache.has(group) && cache.is_dirty(group)).then(|| (cache.record(group), cache.waits(group).1))
         };
-        let (written, done) = self.records.store(flash, group, newer, cause, at)?;
+        let (written, done) = records.store(flash, group, newer, cause, at)?;
+        self.directory_bytes = records.directory_bytes();
         for group in written {
             self.cache.clean(group);
         }
         Ok(done)
     }
 
-    /// Writes one translation page that is behind; `None` when there is none left.
-    pub fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        if !self.cache.has_dirty() {
-            return Ok(None);
-        }
-        while !self.cache.is_dirty(self.first_dirty) {
-            self.first_dirty += 1;
-        }
-        self.write_back(flash, self.first_dirty, Cause::Checkpoint, Done::READY).map(Some)
-    }
-
-    // Checks
-
-    /// Calls `each` for every mapped LPN with its page, free of charge.
-    pub fn each<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
-        let mut content = Vec::new();
-        for index in 0..self.records.pages() {
-            self.records.inspect(flash, index, &mut content);
-            for group in self.records.range(index) {
-                let record: &[u8] = if self.cache.has(group) {
-                    self.cache.record(group)
-                } else if content.is_empty() {
-                    &[]
-                } else {
-                    record_in(&content, group)
-                };
-                if record.is_empty() {
-                    continue;
-                }
-                let last = (1u32 << self.shape.group_shift) - 1;
-                for offset in 0..=last as u8 {
-                    let lpn = self.lpn(group, offset);
-                    if let (Some(answer), _) = find(record, offset) {
-                        let predicted = Ppn(answer.ppn);
-                        each(
-                            lpn,
-                            if answer.exact {
-                                predicted
-                            } else {
-                                self.neighbour(flash.nand().inspect_spare(predicted), predicted, lpn)
-                            },
-                        );
-                    }
-                }
-            }
-        }
-    }
-
-    /// Checks directory and cache, and clean groups against flash.
-    pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
-        self.records.check(flash)?;
+    /// Checks the cache, and clean groups against flash.
+    pub fn check_groups<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
         self.cache.check()?;
         let mut content = Vec::new();
-        for index in 0..self.records.pages() {
-            self.records.inspect(flash, index, &mut content);
-            for group in self.records.range(index) {
+        for index in 0..records.pages() {
+            records.inspect_page(flash, index, &mut content);
+            for group in records.range(index) {
                 let clean = self.cache.has(group) && !self.cache.is_dirty(group);
                 if clean && self.cache.record(group) != record_in(&content, group) {
                     return Err(format!("group {group} is clean but differs from its record on flash"));

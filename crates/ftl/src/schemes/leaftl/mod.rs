@@ -13,7 +13,7 @@
 //! | reverse mapping in OOB, 2 gamma + 1 neighbours | spare bytes, [`map::told`] | OOB |
 //! | model cache | [`cache::Cache`], LRU of groups | memory |
 //! | translation pages | [`crate::records`] | flash |
-//! | misprediction | `Guessed::Wrong`, [`crate::Cause::Misprediction`] | `Leaftl::read` |
+//! | misprediction | [`Neighbours`], [`crate::Cause::Misprediction`] | here, `engine` |
 //! | virtual PPN (LearnedFTL's addition) | PPNs here are in allocation order over all dies | - |
 //!
 //! **Choices**, where the papers are silent or something had to differ:
@@ -43,33 +43,30 @@ pub mod map;
 mod recover;
 pub mod segment;
 
-use crate::checkpoint::{self, Journal};
 use crate::counters::Cause;
-use crate::engine::audit::Audit;
-use crate::engine::check_room;
-use crate::engine::room::{KeepsRoom, Thresholds};
-use crate::flash::{Content, Flash, Guessed};
-use crate::records::Records;
+use crate::engine::{count_updates, Ftl, Predict};
+use crate::flash::{Content, Flash};
+use crate::mapping::{How, Lookup, Mapping, Pages, Unit};
+use crate::records::{record_in, Records};
+use crate::recover::Recovery;
 use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
+use crate::table::UNMAPPED;
 use buffer::{Buffer, Buffered};
 use cache::Cache;
-use collect::Collector;
-use group::{most_bytes, Reach};
-use map::{Map, Page, Shape};
-use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
+use collect::InOrder;
+use group::{find, most_bytes, Reach};
+use map::{told, Map, Page, Shape};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Vtpn};
+use std::ops::Range;
 
-/// LeaFTL.
+/// LeaFTL: the engine behind a write buffer, which it learns from.
 #[derive(Clone, Debug)]
 pub struct Leaftl {
-    map: Map,
+    ftl: Ftl<Map, InOrder, Neighbours>,
     buffer: Buffer,
-    collector: Collector,
-    journal: Journal,
-    /// Pages written between two compactions, and since the last.
-    period: u64,
+    /// Pages written since the last compaction.
     since: u64,
-    thresholds: Thresholds,
     /// What is written out: LPN and slot, ascending.
     order: Vec<(Lpn, u32)>,
     pages: Vec<Page>,
@@ -77,29 +74,29 @@ pub struct Leaftl {
 }
 
 impl Leaftl {
-    // The buffer's way to flash
-
     /// Sorts the buffer by LPN, programs it, and learns it, group by group.
     fn write_out<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
         self.order.clear();
         self.order.extend(self.buffer.pages().map(|(slot, page)| (page.lpn, slot)));
         self.order.sort_unstable();
         let count = self.order.len() as u64;
-        let sorted = flash.compute(self.map.shape().learn_ns * count, Done::READY);
+        let shape = *self.ftl.parts().mapping.shape();
+        let sorted = flash.compute(shape.learn_ns * count, Done::READY);
         let mut from = 0;
         while from < self.order.len() {
-            let (group, _) = self.map.place(self.order[from].0);
-            let of_group = self.order[from..].iter().take_while(|page| self.map.place(page.0).0 == group);
+            let group = self.order[from].0 .0 >> shape.group_shift;
+            let of_group =
+                self.order[from..].iter().take_while(|page| page.0 .0 >> shape.group_shift == group);
             let end = from + of_group.count();
             while from < end {
                 from += self.write_group(flash, group, from..end, sorted)?;
             }
         }
         self.since += count;
-        if self.since >= self.period {
+        if self.since >= shape.period {
             self.since = 0;
-            let segments = self.map.compact(flash);
-            flash.compute(self.map.shape().learn_ns * segments, Done::READY);
+            let segments = self.ftl.parts_mut().mapping.compact(flash);
+            flash.compute(shape.learn_ns * segments, Done::READY);
         }
         Ok(())
     }
@@ -109,12 +106,14 @@ impl Leaftl {
         &mut self,
         flash: &mut Flash<N>,
         group: u32,
-        which: std::ops::Range<usize>,
+        which: Range<usize>,
         sorted: Done,
     ) -> Result<usize, Fault> {
-        self.make_room_for(flash, Some(Stream::HOST), which.len() as u32)?;
-        let hits = if self.map.cache.has(group) { which.len() as u64 } else { 0 };
-        let known = self.map.touch(flash, group, Cause::Translation, Done::READY)?;
+        self.ftl.make_room(flash, Some(Stream::HOST), which.len() as u32)?;
+        let parts = self.ftl.parts_mut();
+        let (map, records) = (&mut parts.mapping, &mut parts.pages);
+        let how = if map.cache.has(group) { How::CachedEntry } else { How::Loaded };
+        let known = map.touch(flash, records, group, Cause::Translation, Done::READY)?;
         let left = match flash.space.left(Stream::HOST) {
             0 => flash.nand().geometry().superblock_pages(),
             left => left,
@@ -127,97 +126,65 @@ impl Leaftl {
             let Some(page) = self.buffer.page(slot) else { unreachable!("slot {slot} is being written out") };
             let after = flash.join(page.held, sorted);
             self.pages.push(Page { lpn, slot, content: Content::version(page.version), after });
-            let (_, offset) = self.map.place(lpn);
-            if let (Some(answer), _) = self.map.answer(group, offset) {
-                let (old, _) = self.map.exact(flash, lpn, answer, Cause::Translation, known)?;
+            let (_, offset) = map.place(lpn);
+            if let (Some(answer), _) = map.answer(group, offset) {
+                let (old, _) = map.exact(flash, lpn, answer, Cause::Translation, known)?;
                 self.olds.push(old);
             }
         }
-        self.map.write_run(flash, Stream::HOST, &self.pages, Cause::Host)?;
-        for &old in &self.olds {
-            flash.invalidate(old);
-        }
-        for (page, (_, _, done)) in self.pages.iter().zip(self.map.written()) {
+        map.write_run(flash, Stream::HOST, &self.pages, Cause::Host)?;
+        self.olds.iter().for_each(|&old| flash.invalidate(old));
+        for (page, (_, _, done)) in self.pages.iter().zip(map.written()) {
             self.buffer.remove(page.lpn, done);
         }
-        flash.counters.lookups += count as u64;
-        flash.counters.cmt_hits += hits.min(count as u64);
-        self.map.shrink(flash, group, Cause::Translation)?;
+        count_updates(&mut flash.counters, how, count as u64);
+        map.shrink(flash, records, group, Cause::Translation)?;
         Ok(count)
     }
+}
 
-    // Trims and checkpoints
+/// Where an approximate segment was wrong, the page that it named says where the right one is.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbours;
 
-    /// Trims offsets of one group that are on flash.
-    fn trim_group<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        group: u32,
-        first: u8,
-        last: u8,
-        at: Done,
-    ) -> Result<Done, Fault> {
-        self.make_room(flash, Some(Stream::HOST))?;
-        if self.map.is_blank(group) {
-            return Ok(at);
-        }
-        let mut done = self.map.touch(flash, group, Cause::Translation, at)?;
-        let known = done;
-        self.olds.clear();
-        for offset in first..=last {
-            if let (Some(answer), _) = self.map.answer(group, offset) {
-                let lpn = self.map.lpn(group, offset);
-                let (old, looked) = self.map.exact(flash, lpn, answer, Cause::Translation, known)?;
-                done = flash.join(done, looked);
-                self.olds.push(old);
-            }
-        }
-        if !self.olds.is_empty() {
-            for &old in &self.olds {
-                flash.invalidate(old);
-            }
-            self.map.trim(flash, group, first, last);
-        }
-        self.map.shrink(flash, group, Cause::Translation)?;
-        Ok(done)
-    }
-
-    /// Makes every translation page current, then writes a checkpoint. What is in the buffer is programmed later, and
-    /// found by the search.
-    fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
-        let done = self.clean_all(flash)?;
-        let records = &self.map.records;
-        checkpoint::write_directory(flash, records.words(), |i| records.word(i), &mut self.journal, done)
+impl Predict<Map> for Neighbours {
+    fn corrected<N: Nand>(map: &Map, flash: &Flash<N>, read: Ppn, lpn: Lpn) -> Option<Ppn> {
+        let (_, offset) = map.place(lpn);
+        told(flash.spare(), offset).map(|distance| Ppn((i64::from(read.0) + distance) as u32))
     }
 }
 
-impl KeepsRoom for Leaftl {
-    type Collector = Collector;
-
-    #[inline]
-    fn thresholds(&self) -> Thresholds {
-        self.thresholds
+impl Map {
+    fn shape_of(geometry: &Geometry, config: &Config) -> Result<Shape, ConfigError> {
+        let slots = config.number(&Self::INFO, "buffer", 0..=1 << 20)?.max(1) as u32;
+        Ok(Shape {
+            exported_pages: config.exported_pages,
+            group_shift: Self::group_shift(geometry),
+            budget: config.cache_bytes,
+            gamma: config.number(&Self::INFO, "gamma", 0..=64)? as u32,
+            reach: match config.parameter(&Self::INFO, "overwritten").as_str() {
+                "top" => Reach::Top,
+                "all" => Reach::All,
+                given => {
+                    let what = format!("scheme leaftl: overwritten = '{given}'; top or all is needed");
+                    return Err(ConfigError(what));
+                }
+            },
+            slots: slots.min(geometry.superblock_pages() / 2).max(1),
+            period: config.number(&Self::INFO, "compaction", 0..=u64::MAX)?.max(1),
+            predict_ns: config.number(&Self::INFO, "predict_ns", 0..=1_000_000)?,
+            learn_ns: config.number(&Self::INFO, "learn_ns", 0..=1_000_000)?,
+        })
     }
 
-    #[inline]
-    fn collector(&self) -> &Collector {
-        &self.collector
-    }
-
-    fn collector_mut(&mut self) -> &mut Collector {
-        &mut self.collector
-    }
-
-    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
-        self.collector.step(flash, &mut self.map, &mut self.journal)
-    }
-
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        self.map.clean_one(flash)
+    fn group_shift(geometry: &Geometry) -> u32 {
+        (geometry.page_bytes / 16).min(256).ilog2()
     }
 }
 
-impl Scheme for Leaftl {
+impl Mapping for Map {
+    type Pages = Records;
+
     const INFO: Info = Info {
         name: "leaftl",
         what: "learned segments with an error bound in log-structured levels, a write buffer, OOB reverse mapping",
@@ -240,120 +207,185 @@ impl Scheme for Leaftl {
         ],
     };
 
-    const BUFFERS_WRITES: bool = true;
+    fn shape(records: &mut Records, geometry: &Geometry, config: &Config) -> Result<(), ConfigError> {
+        let shift = Self::group_shift(geometry);
+        let groups = config.exported_pages.div_ceil(1 << shift) as usize;
+        // Together with one group more than fits, nothing larger is ever written at once.
+        let most_packed = config.cache_bytes as usize + groups * 8 + 2 * geometry.page_bytes as usize;
+        records.group(shift, most_packed);
+        Ok(())
+    }
 
-    const REWRITES: bool = true;
-
-    fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
-        config.check_parameters(&Self::INFO)?;
+    fn new<N: Nand>(flash: &mut Flash<N>, records: &Records, config: &Config) -> Result<Self, ConfigError> {
         let geometry = flash.nand().geometry().clone();
-        let gamma = config.number(&Self::INFO, "gamma", 0..=64)? as u32;
-        let slots = config.number(&Self::INFO, "buffer", 0..=1 << 20)?.max(1) as u32;
-        let slots = slots.min(geometry.superblock_pages() / 2).max(1);
-        let shape = Shape {
-            exported_pages: config.exported_pages,
-            group_shift: (geometry.page_bytes / 16).min(256).ilog2(),
-            budget: config.cache_bytes,
-            gamma,
-            reach: match config.parameter(&Self::INFO, "overwritten").as_str() {
-                "top" => Reach::Top,
-                "all" => Reach::All,
-                given => {
-                    let what = format!("scheme leaftl: overwritten = '{given}'; top or all is needed");
-                    return Err(ConfigError(what).into());
-                }
-            },
-            predict_ns: config.number(&Self::INFO, "predict_ns", 0..=1_000_000)?,
-            learn_ns: config.number(&Self::INFO, "learn_ns", 0..=1_000_000)?,
-        };
-        let (lpns, groups) = (1 << shape.group_shift, config.exported_pages.div_ceil(1 << shape.group_shift));
+        let shape = Self::shape_of(&geometry, config)?;
+        let lpns = 1 << shape.group_shift;
         debug_assert!(most_bytes(lpns) <= Records::longest_record(geometry.page_bytes));
-        let window = 2 * gamma + 1;
-        if flash.reserve(2 * slots, window).is_err() {
+        let (gamma, window) = (shape.gamma, 2 * shape.gamma + 1);
+        if flash.reserve(2 * shape.slots, window).is_err() {
             return Err(ConfigError(format!(
                 "scheme leaftl: gamma = {gamma} needs {} bytes of OOB a page, and this array has {} bytes",
                 Oob::BYTES + window,
                 geometry.oob_bytes
-            ))
-            .into());
+            )));
         }
-        check_room(flash, groups + 1, config)?;
-        let least =
-            u64::from(groups + 1) * Records::ENTRY_BYTES + 4 * (most_bytes(lpns) as u64 + Cache::GROUP_BYTES);
-        if config.cache_bytes < least {
+        let directory = u64::from(records.most_pages()) * Records::ENTRY_BYTES;
+        let groups = 4 * (most_bytes(lpns) as u64 + Cache::GROUP_BYTES);
+        if config.cache_bytes < directory + groups {
             return Err(ConfigError(format!(
-                "scheme leaftl: a cache of {} bytes is too small: the directory may take {} and four groups {}",
-                config.cache_bytes,
-                u64::from(groups + 1) * Records::ENTRY_BYTES,
-                least - u64::from(groups + 1) * Records::ENTRY_BYTES
-            ))
-            .into());
+                "scheme leaftl: a cache of {} bytes is too small: the directory may take {directory} and four groups {groups}",
+                config.cache_bytes
+            )));
         }
-        let mut map = Map::new(shape, geometry.page_bytes);
-        let mut journal = Journal::new(geometry.page_bytes);
-        recover::recover(flash, &mut map, &mut journal)?;
-        flash.keep_reserve(config.foreground_superblocks);
+        Ok(Map::with(shape))
+    }
+
+    fn restore<N: Nand>(
+        &mut self,
+        recovery: &mut Recovery<'_, N>,
+        records: &mut Records,
+    ) -> Result<(), Fault> {
+        recover::restore(recovery, self, records)
+    }
+
+    fn lookup<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+        lpn: Lpn,
+        _rest: u32,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        let (group, offset) = self.place(lpn);
+        if self.is_blank(records, group) {
+            return Ok(Lookup::new(None, at, How::Loaded));
+        }
+        let how = if self.cache.has(group) { How::Predicted } else { How::Loaded };
+        let known = self.touch(flash, records, group, Cause::Translation, at)?;
+        let (answer, _) = self.answer(group, offset);
+        let evicted = self.shrink(flash, records, group, Cause::Translation)?;
+        let known = flash.join(known, evicted);
+        let known = flash.compute(self.shape().predict_ns, known);
+        let exact = answer.is_none_or(|answer| answer.exact);
+        Ok(Lookup { exact, ..Lookup::new(answer.map(|answer| Ppn(answer.ppn)), known, how) })
+    }
+
+    fn trim<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+        group: Vtpn,
+        offsets: Range<u32>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let group = group.0;
+        if self.is_blank(records, group) {
+            return Ok(at);
+        }
+        let known = self.touch(flash, records, group, Cause::Translation, at)?;
+        let (first, last) = (offsets.start as u8, (offsets.end - 1) as u8);
+        let (mut done, mut olds) = (known, std::mem::take(&mut self.olds));
+        for offset in first..=last {
+            if let (Some(answer), _) = self.answer(group, offset) {
+                let (old, looked) =
+                    self.exact(flash, self.lpn(group, offset), answer, Cause::Translation, known)?;
+                done = flash.join(done, looked);
+                olds.push(old);
+            }
+        }
+        if !olds.is_empty() {
+            olds.drain(..).for_each(|old| flash.invalidate(old));
+            self.unmap(flash, group, first, last);
+        }
+        self.olds = olds;
+        self.shrink(flash, records, group, Cause::Translation)?;
+        Ok(done)
+    }
+
+    fn clean_one<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+    ) -> Result<Option<Done>, Fault> {
+        if !self.cache.has_dirty() {
+            return Ok(None);
+        }
+        while !self.cache.is_dirty(self.first_dirty) {
+            self.first_dirty += 1;
+        }
+        self.write_back(flash, records, self.first_dirty, Cause::Checkpoint, Done::READY).map(Some)
+    }
+
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Records>, entries: &mut Vec<u32>) {
+        let (lpns, group) = (of.pages.units().lpns_in(of.unit), of.unit.0);
+        let is_cached = self.cache.has(group);
+        let record = if is_cached { self.cache.record(group) } else { record_in(of.content, group) };
+        entries.clear();
+        if record.is_empty() {
+            entries.resize(lpns as usize, UNMAPPED);
+            return;
+        }
+        entries.extend((0..lpns).map(|offset| match find(record, offset as u8).0 {
+            Some(answer) if answer.exact => answer.ppn,
+            Some(answer) => {
+                let (lpn, predicted) = (self.lpn(group, offset as u8), Ppn(answer.ppn));
+                self.neighbour(of.flash.nand().inspect_spare(predicted), predicted, lpn).0
+            }
+            None => UNMAPPED,
+        }));
+    }
+
+    fn memory(&self, records: &Records) -> Memory {
+        let cache = &self.cache;
+        let mut group = group::Group::with_room();
+        let mut crb = 0;
+        for number in (0..records.groups()).filter(|&group| cache.has(group)) {
+            group.unpack(cache.record(number));
+            crb += group.crb_bytes() as u64;
+        }
+        Memory {
+            parts: vec![
+                ("segments", cache.record_bytes() - crb),
+                ("CRB", crb),
+                ("list of groups", cache.cached() * Cache::GROUP_BYTES),
+            ],
+        }
+    }
+
+    fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
+        self.check_groups(flash, records)
+    }
+}
+
+impl Scheme for Leaftl {
+    const INFO: Info = Map::INFO;
+    const BUFFERS_WRITES: bool = true;
+    const REWRITES: bool = true;
+
+    fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
+        let ftl: Ftl<Map, _, _> = Ftl::take_over(flash, config)?;
+        let slots = ftl.parts().mapping.shape().slots;
         Ok(Leaftl {
-            map,
+            ftl,
             buffer: Buffer::new(slots, config.exported_pages),
-            collector: Collector::new(config.victims, slots, slots),
-            journal,
-            period: config.number(&Self::INFO, "compaction", 0..=u64::MAX)?.max(1),
             since: 0,
-            thresholds: Thresholds::new(config),
             order: Vec::with_capacity(slots as usize),
             pages: Vec::with_capacity(256),
             olds: Vec::with_capacity(256),
         })
     }
 
-    // Lookups
-
     fn read<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         lpn: Lpn,
-        _rest: u32,
+        rest: u32,
         at: Done,
     ) -> Result<(Option<Oob>, Done), Fault> {
-        if let Some(slot) = self.buffer.slot(lpn) {
-            let held = self.buffer.page(slot).map_or(at, |page| page.held);
-            return Ok((Some(flash.held(slot, lpn)), flash.join(at, held)));
-        }
-        self.make_room(flash, None)?;
-        flash.counters.lookups += 1;
-        let (group, offset) = self.map.place(lpn);
-        if self.map.is_blank(group) {
-            return Ok((None, at));
-        }
-        let hit = u64::from(self.map.cache.has(group));
-        let known = self.map.touch(flash, group, Cause::Translation, at)?;
-        let (answer, _) = self.map.answer(group, offset);
-        let evicted = self.map.shrink(flash, group, Cause::Translation)?;
-        let known = flash.join(known, evicted);
-        let known = flash.compute(self.map.shape().predict_ns, known);
-        let Some(answer) = answer else { return Ok((None, known)) };
-        let predicted = Ppn(answer.ppn);
-        if answer.exact {
-            let (oob, done) = flash.read_data(predicted, lpn, Cause::Host, known)?;
-            flash.counters.model_hits += hit;
-            return Ok((Some(oob), done));
-        }
-        match flash.read_guess(predicted, lpn, known)? {
-            Guessed::Right(oob, done) => {
-                flash.counters.model_hits += hit;
-                Ok((Some(oob), done))
-            }
-            Guessed::Wrong(done) => {
-                let there = self.map.neighbour(flash.spare(), predicted, lpn);
-                let (oob, done) = flash.read_data(there, lpn, Cause::Host, done)?;
-                Ok((Some(oob), done))
-            }
-            Guessed::Lost(fault) => Err(fault),
-        }
+        let Some(slot) = self.buffer.slot(lpn) else { return self.ftl.read(flash, lpn, rest, at) };
+        let held = self.buffer.page(slot).map_or(at, |page| page.held);
+        Ok((Some(flash.held(slot, lpn)), flash.join(at, held)))
     }
-
-    // Updates
 
     fn write<N: Nand>(
         &mut self,
@@ -388,60 +420,40 @@ impl Scheme for Leaftl {
         pages: u32,
         at: Done,
     ) -> Result<Done, Fault> {
-        if pages == 0 {
-            return Ok(at);
+        let mut lpns = first.0..first.0 + pages;
+        while !self.buffer.is_empty() {
+            let Some(lpn) = lpns.next() else { break };
+            self.buffer.remove(Lpn(lpn), at);
         }
-        self.make_room(flash, Some(Stream::HOST))?;
-        if self.journal.is_nearly_full(flash) {
-            self.checkpoint(flash)?;
-        }
-        // Recorded first: collection, which may run in between, makes it durable before it erases anything.
-        self.journal.trimmed(flash, first, pages)?;
-        let mut done = at;
-        for lpn in (first.0..first.0 + pages).map(Lpn) {
-            if self.buffer.is_empty() {
-                break;
-            }
-            self.buffer.remove(lpn, at);
-        }
-        let (mut lpn, end) = (first.0, first.0 + pages);
-        while lpn < end {
-            let (group, offset) = self.map.place(Lpn(lpn));
-            let next = self.map.lpn(group + 1, 0).0.min(end);
-            let last = offset + (next - 1 - lpn) as u8;
-            let trimmed = self.trim_group(flash, group, offset, last, at)?;
-            done = flash.join(done, trimmed);
-            lpn = next;
-        }
-        Ok(done)
+        self.ftl.trim_units(flash, first, pages, at, |parts, flash, group, offsets, at| {
+            parts.mapping.trim(flash, &mut parts.pages, group, offsets, at)
+        })
     }
 
     fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
         self.write_out(flash)?;
-        self.make_room(flash, Some(Stream::HOST))?;
-        self.journal.write_pending(flash)?;
-        let settled = flash.settle();
-        Ok(flash.join(settled, at))
+        self.ftl.flush(flash, at)
     }
 
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        self.use_pause(flash)
+        self.ftl.idle(flash)
     }
 
     fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        self.rewrite_some(flash)
+        self.ftl.rewrite(flash)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
         self.write_out(flash)?;
-        self.make_room(flash, Some(Stream::HOST))?;
-        self.checkpoint(flash)
+        self.ftl.power_off(flash)
     }
 
-    // Checks
-
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
-        self.map.each(flash, each);
+        self.ftl.mapped_in(flash, Lpn(0), self.ftl.parts().pages.units().lpns(), each);
+    }
+
+    fn mapped_in<N: Nand>(&self, flash: &Flash<N>, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
+        self.ftl.mapped_in(flash, first, pages, each);
     }
 
     fn buffered(&self, each: &mut dyn FnMut(Lpn, u64)) {
@@ -449,28 +461,10 @@ impl Scheme for Leaftl {
     }
 
     fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
-        flash.space.check()?;
-        self.map.check(flash)?;
-        let mut audit = Audit::new(flash);
-        self.map.each(flash, &mut |lpn, ppn| audit.mapped(lpn, ppn));
-        Ok(audit.finish(self.map.records.directory())?)
+        self.ftl.check(flash)
     }
 
     fn memory(&self) -> Memory {
-        let cache = &self.map.cache;
-        let mut group = group::Group::with_room();
-        let mut crb = 0;
-        for number in (0..self.map.records.groups()).filter(|&group| cache.has(group)) {
-            group.unpack(cache.record(number));
-            crb += group.crb_bytes() as u64;
-        }
-        Memory {
-            parts: vec![
-                ("directory", self.map.records.directory_bytes()),
-                ("segments", cache.record_bytes() - crb),
-                ("CRB", crb),
-                ("list of groups", cache.cached() * Cache::GROUP_BYTES),
-            ],
-        }
+        self.ftl.memory()
     }
 }

@@ -10,30 +10,31 @@
 //! The search reads no spare bytes, so that approximate segments could not be learned from it; collection learns them again.
 
 use super::map::{told, Map};
-use crate::checkpoint::Journal;
 use crate::counters::Cause;
-use crate::flash::Flash;
+use crate::mapping::Pages;
 use crate::records::newer::{compare, Newer, Since};
-use crate::recover::{gather, Recovery};
+use crate::records::Records;
+use crate::recover::Recovery;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
 
-/// Rebuilds directory, space, journal and cache from what the array holds.
-pub fn recover<N: Nand>(flash: &mut Flash<N>, map: &mut Map, journal: &mut Journal) -> Result<(), Fault> {
-    let (exported, groups) = (map.shape().exported_pages, map.records.groups());
-    let mut recovery = gather(flash, journal, exported, groups)?;
-    map.records.recover(&mut recovery)?;
-    let first_lpn = |group| map.lpn(group, 0).0;
-    let behind =
-        compare(&mut recovery, &map.records, exported, first_lpn, |recovery, group, record, newer| {
-            compare_group(recovery, map, group, record, newer)
-        })?;
+/// Takes over what a recovery found.
+pub fn restore<N: Nand>(
+    recovery: &mut Recovery<'_, N>,
+    map: &mut Map,
+    records: &mut Records,
+) -> Result<(), Fault> {
+    records.restore(recovery)?;
+    map.found(records);
+    let behind = compare(recovery, records, |recovery, group, record, newer| {
+        compare_group(recovery, map, group, record, newer)
+    })?;
     for (group, changes) in behind {
-        map.records.make_room(recovery.flash)?;
-        map.touch(recovery.flash, group, Cause::Recovery, recovery.at)?;
-        map.restore(recovery.flash, group, &changes);
-        map.shrink(recovery.flash, group, Cause::Recovery)?;
+        records.make_room(recovery.flash, Done::READY)?;
+        map.touch(recovery.flash, records, group, Cause::Recovery, recovery.at)?;
+        map.set(recovery.flash, group, &changes);
+        map.shrink(recovery.flash, records, group, Cause::Recovery)?;
     }
-    recovery.erase_obsolete(journal)
+    Ok(())
 }
 
 /// What is newer than a group's record; marks valid what is mapped.

@@ -17,14 +17,19 @@
 //! pages, whoever owns it. On a nearly full device that is all there is.
 //!
 //! When a group is due: as soon as `retrain` of its pages have no prediction; earlier where random writes would fill three
-//! quarters of the spare room before all groups are through ([`Groups::open`]). The pace follows from that ([`Groups::pace`]).
+//! quarters of the spare room before all groups are through ([`Groups::changed`], [`Groups::open`]). The pace follows from that ([`Groups::pace`]).
 
+use super::LearnedTable;
 use crate::counters::Cause;
+use crate::engine::collector::Grouped;
+use crate::engine::{Gathering, Placement};
 use crate::flash::Flash;
 use crate::list::NONE;
-use crate::scheme::ConfigError;
+use crate::mapping::Mapping;
+use crate::scheme::{Config, ConfigError, Info, Memory};
 use crate::space::Stream;
-use nand::{Lpn, Nand};
+use crate::table::{entry_in, mapped, Table};
+use nand::{Done, Fault, Lpn, Nand, Ppn};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -45,7 +50,7 @@ const SEQUENTIAL: u8 = 4;
 /// for garbage, and costs write amplification where that is tight.
 const PER_SPARE: u32 = 32;
 /// Superblocks that are open for groups at most: the jobs that the paper's experiments run side by side.
-pub const MOST_OPEN: u32 = 64;
+const MOST_OPEN: u32 = 64;
 /// Share of the spare room that is full of pages to be collected when all groups are due at the latest. When the rest is
 /// full too, superblocks are emptied for room, and what a group had in order is scattered again.
 const LEAST_ROOM: f64 = 0.75;
@@ -82,8 +87,6 @@ struct Group {
     /// The head of the last write, and the one to be replaced next.
     last: u8,
     turn: u8,
-    /// Mapped LPNs.
-    mapped: u32,
     /// Pages written since it was collected, other than in sequence.
     written: u32,
     /// Of these, pages written into superblocks of other groups.
@@ -133,18 +136,31 @@ struct Collecting {
 
 /// When groups are collected, as shares of a group's mapped pages.
 #[derive(Clone, Copy, Debug)]
-pub struct Thresholds {
+pub struct Settings {
     /// Pages without a prediction, and pages written since the last collection.
-    pub retrain: f64,
+    retrain: f64,
     /// Pages written into superblocks of other groups.
-    pub encroachment: f64,
+    encroachment: f64,
+    /// Valid share of the array above which no group is collected.
+    crowded: f64,
+}
+
+impl Settings {
+    /// As configured.
+    pub fn of(info: &Info, config: &Config) -> Result<Settings, ConfigError> {
+        Ok(Settings {
+            retrain: config.number(info, "retrain", 0.01..=1.0)?,
+            encroachment: config.number(info, "encroachment", 0.01..=1000.0)?,
+            crowded: config.number(info, "crowded", 0.0..=1.0)?,
+        })
+    }
 }
 
 /// Groups and their superblocks.
 #[derive(Clone, Debug)]
 pub struct Groups {
     lpns: u32,
-    thresholds: Thresholds,
+    settings: Settings,
     cross_group: bool,
     slots: Vec<Slot>,
     limit: usize,
@@ -156,104 +172,67 @@ pub struct Groups {
     request: (u32, u32),
     /// The group being collected, or rewritten.
     collecting: Option<Collecting>,
+    /// The LPNs of its part that are still to come. A part is collected without making room in between.
+    part: Range<u32>,
+    /// LPNs of a part: those of a translation page, or what a superblock holds.
+    part_lpns: u32,
     /// The group rewritten last.
     rewritten: u32,
+    /// Free superblocks below which none is opened for a group that could write elsewhere.
+    spare: u32,
+    /// Groups are collected: the technique is on, and there is room for it.
+    may_gather: bool,
+    exported_pages: u32,
+}
+
+/// Bytes of `groups` groups at most, beside the models.
+pub fn most_bytes(groups: u32, cross_group: bool) -> u64 {
+    bytes(groups as usize, 1 + if cross_group { MOST_OPEN } else { groups } as usize)
+}
+
+fn bytes(groups: usize, slots: usize) -> u64 {
+    groups as u64 * GROUP_BYTES + slots as u64 * SLOT_BYTES
 }
 
 impl Groups {
-    /// Groups of `lpns` LPNs each, over `exported_pages`, that share [`Stream::HOST`].
-    /// `cross_group`: whether a group may write into another's superblock.
-    pub fn new(exported_pages: u32, lpns: u32, thresholds: Thresholds, cross_group: bool) -> Groups {
-        let count = exported_pages.div_ceil(lpns);
-        let group = Group {
-            heads: [Head::NONE; HEADS],
-            last: 0,
-            turn: 0,
-            mapped: 0,
-            written: 0,
-            encroached: 0,
-            is_due: false,
-        };
-        Groups {
-            lpns,
-            thresholds,
-            cross_group,
-            slots: vec![Slot { stream: Stream::HOST, owner: NONE, used: 0 }],
-            limit: 1,
-            writes: 0,
-            groups: vec![group; count as usize],
-            due: VecDeque::with_capacity(count as usize),
-            request: (NONE, 0),
-            collecting: None,
-            rewritten: count - 1,
+    /// Begins the next part of the group that is collected or rewritten, or the first one of the group that `next` gives.
+    fn begin_part<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        cause: Cause,
+        next: impl FnOnce(&mut Self) -> Option<u32>,
+    ) -> Option<Gathering> {
+        if self.collecting.is_none() {
+            let group = next(self)?;
+            self.collect(flash, group, cause);
         }
-    }
-
-    /// Takes over the streams: one for each superblock that may be open beside the shared one.
-    pub fn open<N: Nand>(&mut self, flash: &mut Flash<N>, spare_superblocks: u32) -> Result<(), ConfigError> {
-        let groups = self.groups.len() as u32;
-        if !self.cross_group && spare_superblocks < groups {
-            return Err(ConfigError(format!(
-                "over-provisioning: without cross-group allocation each of the {groups} groups needs a superblock of its \
-                 own to write to, and {spare_superblocks} are to spare; export less, or leave letter x in techniques"
-            )));
-        }
-        let few = flash.nand().geometry().superblocks() / PER_SPARE;
-        let may_open = spare_superblocks.saturating_sub(few);
-        self.limit = if self.cross_group { may_open.min(MOST_OPEN) } else { groups } as usize;
-        let room = f64::from(spare_superblocks) * f64::from(flash.nand().geometry().superblock_pages());
-        self.thresholds.retrain = self
-            .thresholds
-            .retrain
-            .min(lost_by(LEAST_ROOM * room / (f64::from(groups) * f64::from(self.lpns))));
-        flash.add_streams(self.limit);
-        self.slots.extend((0..self.limit).map(|at| Slot {
-            stream: Stream::further(at),
-            owner: NONE,
-            used: 0,
-        }));
-        Ok(())
+        let collecting = self.collecting.as_mut()?;
+        let first = collecting.lpns.start;
+        collecting.lpns.start = collecting.lpns.end.min(first + self.part_lpns);
+        self.part = first..collecting.lpns.start;
+        let (stream, cause) = (self.slots[collecting.slot].stream, collecting.cause);
+        Some(Gathering { stream, cause, pace: self.pace() })
     }
 
     /// Steps of collecting groups for each page of the host, copies for the most part, so that as many groups are collected
     /// as are due, and a few more.
-    pub fn pace(&self) -> u32 {
-        let retrain = self.thresholds.retrain;
+    fn pace(&self) -> u32 {
+        let retrain = self.settings.retrain;
         (1.0 / retrain - 0.5).ceil() as u32 + 1
-    }
-
-    /// Whether groups can have superblocks of their own.
-    pub fn have_own(&self) -> bool {
-        self.limit > 0
-    }
-
-    /// Bytes of what is kept beside the models.
-    pub fn bytes(&self) -> u64 {
-        self.bytes_with(self.slots.len() as u32)
-    }
-
-    /// The same with `slots` slots.
-    pub fn bytes_with(&self, slots: u32) -> u64 {
-        self.groups.len() as u64 * GROUP_BYTES + u64::from(slots) * SLOT_BYTES
     }
 
     /// The group of an LPN.
     #[inline]
-    pub fn of(&self, lpn: Lpn) -> u32 {
+    fn of(&self, lpn: Lpn) -> u32 {
         lpn.0 / self.lpns
-    }
-
-    /// LPNs of a group.
-    pub fn lpns_of(&self, group: u32, exported_pages: u32) -> Range<u32> {
-        group * self.lpns..((group + 1) * self.lpns).min(exported_pages)
     }
 
     /// The stream for `lpn`, the first of `rest` pages of a request: the superblock that its group writes already; when that
     /// is full, one that is allotted to the group now if it is written in sequence; else, or when no more may be open, the
-    /// one that such groups share; else the open one with the most free pages, whoever owns it. `spare` tells that a superblock can be opened without touching the collection
-    /// thresholds.
+    /// one that such groups share; else the open one with the most free pages, whoever owns it.
     #[inline]
-    pub fn stream<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, spare: bool) -> Stream {
+    fn choose<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32) -> Stream {
+        let spare = flash.free_superblocks() > self.spare;
         let group = self.of(lpn);
         if self.request != (lpn.0, rest) {
             let continues = self.left_behind(lpn).is_some();
@@ -342,41 +321,14 @@ impl Groups {
     fn encroach(&mut self, group: u32, owner: u32) {
         let it = &mut self.groups[group as usize];
         it.encroached += 1;
-        if f64::from(it.encroached) >= self.thresholds.encroachment * f64::from(self.lpns) {
+        if f64::from(it.encroached) >= self.settings.encroachment * f64::from(self.lpns) {
             it.encroached = 0;
             self.make_due(group);
             self.make_due(owner);
         }
     }
 
-    /// Notes that an LPN of `group` is mapped now, and was not, or the reverse.
-    #[inline]
-    pub fn mapped(&mut self, group: u32, is: bool) {
-        let mapped = &mut self.groups[group as usize].mapped;
-        *mapped = if is { *mapped + 1 } else { mapped.saturating_sub(1) };
-    }
-
-    /// Notes that `pages` LPNs of `group` are not mapped any more.
-    pub fn unmapped(&mut self, group: u32, pages: u32) {
-        let mapped = &mut self.groups[group as usize].mapped;
-        *mapped = mapped.saturating_sub(pages);
-    }
-
     // Collection
-
-    /// Notes that `group` has that many predictions. It is due when too many pages have none, and as many as that of a full
-    /// group were written since it was collected: what training could not predict then, it could not now.
-    #[inline]
-    pub fn trained(&mut self, group: u32, trained: u32) {
-        let it = &self.groups[group as usize];
-        let share = self.thresholds.retrain;
-        if !it.is_due
-            && f64::from(it.written) >= share * f64::from(self.lpns)
-            && f64::from(it.mapped - trained.min(it.mapped)) >= share * f64::from(it.mapped)
-        {
-            self.make_due(group);
-        }
-    }
 
     fn make_due(&mut self, group: u32) {
         if !self.groups[group as usize].is_due {
@@ -385,30 +337,18 @@ impl Groups {
         }
     }
 
-    /// Whether a group is due, or has parts to come.
-    #[inline]
-    pub fn is_any_due(&self) -> bool {
-        let collects = |it: &Collecting| it.cause == Cause::Collection;
-        !self.due.is_empty() || self.collecting.as_ref().is_some_and(collects)
-    }
-
     /// Takes a group that is due: of those, the one with the most pages without a prediction, which are the pages whose
-    /// predecessors are invalid. `trained` tells a group's predictions. A group with half of `retrain` or less to gain is
-    /// passed over.
-    pub fn take_due(&mut self, trained: impl Fn(u32) -> u32) -> Option<u32> {
-        let untrained = |groups: &[Group], group: u32| {
-            let mapped = groups[group as usize].mapped;
-            mapped - trained(group).min(mapped)
-        };
+    /// predecessors are invalid. A group with half of `retrain` or less to gain is passed over.
+    fn take_due<const IDEAL: bool>(&mut self, mapping: &LearnedTable<IDEAL>) -> Option<u32> {
         while !self.due.is_empty() {
             let at = (0..self.due.len())
-                .max_by_key(|&at| (untrained(&self.groups, self.due[at]), std::cmp::Reverse(at)))
+                .max_by_key(|&at| (mapping.untrained(self.due[at]).1, std::cmp::Reverse(at)))
                 .unwrap_or(0);
             let group = self.due.swap_remove_back(at)?;
-            let gain = untrained(&self.groups, group);
+            let (mapped, gain) = mapping.untrained(group);
             let it = &mut self.groups[group as usize];
             it.is_due = false;
-            if f64::from(gain) > self.thresholds.retrain / 2.0 * f64::from(it.mapped) {
+            if f64::from(gain) > self.settings.retrain / 2.0 * f64::from(mapped) {
                 return Some(group);
             }
             it.encroached = 0;
@@ -417,7 +357,7 @@ impl Groups {
     }
 
     /// Takes all groups off the queue: there is no room to collect any.
-    pub fn none_due(&mut self) {
+    fn none_due(&mut self) {
         for group in self.due.drain(..) {
             self.groups[group as usize].is_due = false;
             self.groups[group as usize].written = 0;
@@ -425,17 +365,17 @@ impl Groups {
     }
 
     /// The group whose turn it is to be rewritten; `None` when nothing is mapped.
-    pub fn next_to_rewrite(&mut self) -> Option<u32> {
+    fn next_to_rewrite<const IDEAL: bool>(&mut self, mapping: &LearnedTable<IDEAL>) -> Option<u32> {
         let groups = self.groups.len() as u32;
         let mut turns = (1..=groups).map(|step| (self.rewritten + step) % groups);
-        let group = turns.find(|&group| self.groups[group as usize].mapped > 0)?;
+        let group = turns.find(|&group| mapping.untrained(group).0 > 0)?;
         self.rewritten = group;
         Some(group)
     }
 
     /// Begins the collection of a group into superblocks of its own. A slot without pages left is taken for it; when there
     /// is none, the one with the fewest gives them up.
-    pub fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, exported_pages: u32, cause: Cause) {
+    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, cause: Cause) {
         // Not the slot that the page under way was promised to.
         let is_promised = |at: &usize| self.slots[*at].used == self.writes;
         let others = (0..self.slots.len()).filter(|at| !is_promised(at));
@@ -444,27 +384,165 @@ impl Groups {
         self.slots[slot].owner = group;
         let it = &mut self.groups[group as usize];
         (it.written, it.encroached) = (0, 0);
-        self.collecting = Some(Collecting { group, slot, lpns: self.lpns_of(group, exported_pages), cause });
-    }
-
-    /// The next part of the group being collected, of at most `most` LPNs, where it goes, and why.
-    pub fn next_part(&mut self, most: u32) -> Option<(Range<u32>, Stream, Cause)> {
-        let collecting = self.collecting.as_mut()?;
-        let first = collecting.lpns.start;
-        collecting.lpns.start = collecting.lpns.end.min(first + most);
-        Some((first..collecting.lpns.start, self.slots[collecting.slot].stream, collecting.cause))
+        let lpns = group * self.lpns..((group + 1) * self.lpns).min(self.exported_pages);
+        self.collecting = Some(Collecting { group, slot, lpns, cause });
     }
 
     /// A part is complete. After the last one the group goes on writing where it ended.
-    pub fn part_collected(&mut self) {
+    fn part_collected(&mut self) {
         if let Some(Collecting { group, slot, .. }) = self.collecting.take_if(|it| it.lpns.is_empty()) {
             let it = &mut self.groups[group as usize];
             it.heads.iter_mut().for_each(|head| head.slot = slot as u32);
         }
     }
+}
 
-    /// Checks the queue against the groups.
-    pub fn check(&self) -> Result<(), String> {
+impl<const IDEAL: bool> Placement<LearnedTable<IDEAL>> for Groups {
+    type Copies = Grouped;
+
+    /// Takes over the streams: one for each superblock that may be open for a group, beside [`Stream::HOST`], which the other
+    /// groups share.
+    fn open<N: Nand>(
+        flash: &mut Flash<N>,
+        mapping: &mut LearnedTable<IDEAL>,
+        config: &Config,
+    ) -> Result<Self, ConfigError> {
+        mapping.charge_training(flash);
+        let spare_superblocks = flash.space.spare;
+        let (cross_group, lpns) = (mapping.techniques.cross_group, mapping.group_lpns);
+        let groups = mapping.mapped.len() as u32;
+        if !cross_group && spare_superblocks < groups {
+            return Err(ConfigError(format!(
+                "over-provisioning: without cross-group allocation each of the {groups} groups needs a superblock of its \
+                 own to write to, and {spare_superblocks} are to spare; export less, or leave letter x in techniques"
+            )));
+        }
+        let geometry = flash.nand().geometry().clone();
+        let may_open = spare_superblocks.saturating_sub(geometry.superblocks() / PER_SPARE);
+        let limit = if cross_group { may_open.min(MOST_OPEN) } else { groups } as usize;
+        let mut settings = Settings::of(&LearnedTable::<IDEAL>::INFO, config)?;
+        let room = f64::from(spare_superblocks) * f64::from(geometry.superblock_pages());
+        let most = lost_by(LEAST_ROOM * room / (f64::from(groups) * f64::from(lpns)));
+        settings.retrain = settings.retrain.min(most);
+        flash.add_streams(limit);
+        let streams = std::iter::once(Stream::HOST).chain((0..limit).map(Stream::further));
+        let group =
+            Group { heads: [Head::NONE; HEADS], last: 0, turn: 0, written: 0, encroached: 0, is_due: false };
+        Ok(Groups {
+            lpns,
+            settings,
+            cross_group,
+            slots: streams.map(|stream| Slot { stream, owner: NONE, used: 0 }).collect(),
+            limit,
+            writes: 0,
+            groups: vec![group; groups as usize],
+            due: VecDeque::with_capacity(groups as usize),
+            request: (NONE, 0),
+            collecting: None,
+            part: 0..0,
+            part_lpns: (geometry.page_bytes / 4).min(geometry.superblock_pages()),
+            rewritten: groups - 1,
+            spare: config.background_superblocks,
+            may_gather: mapping.techniques.collection && limit > 0,
+            exported_pages: config.exported_pages,
+        })
+    }
+
+    fn spare_wanted(&self) -> u32 {
+        u32::from(self.limit > 0)
+    }
+
+    #[inline]
+    fn stream<N: Nand>(
+        &mut self,
+        _mapping: &mut LearnedTable<IDEAL>,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+    ) -> Stream {
+        self.choose(flash, lpn, rest)
+    }
+
+    /// The group is due when too many of its pages have no prediction, and as many as that of a full group were written since
+    /// it was collected: what training could not predict then, it could not now.
+    #[inline]
+    fn changed(&mut self, mapping: &LearnedTable<IDEAL>, lpn: Lpn) {
+        if !self.may_gather {
+            return;
+        }
+        let group = self.of(lpn);
+        let it = &self.groups[group as usize];
+        let share = self.settings.retrain;
+        if !it.is_due && f64::from(it.written) >= share * f64::from(self.lpns) {
+            let (mapped, untrained) = mapping.untrained(group);
+            if f64::from(untrained) >= share * f64::from(mapped) {
+                self.make_due(group);
+            }
+        }
+    }
+
+    /// A group is due, or has parts to come.
+    #[inline]
+    fn is_gathering_due(&self) -> bool {
+        let collects = |it: &Collecting| it.cause == Cause::Collection;
+        self.may_gather && (!self.due.is_empty() || self.collecting.as_ref().is_some_and(collects))
+    }
+
+    fn gather<N: Nand>(
+        &mut self,
+        mapping: &mut LearnedTable<IDEAL>,
+        flash: &mut Flash<N>,
+    ) -> Option<Gathering> {
+        let valid = flash.valid_pages() as f64 / flash.space.usable_pages() as f64;
+        if valid > self.settings.crowded {
+            self.none_due();
+            return None;
+        }
+        self.begin_part(flash, Cause::Collection, |this| this.take_due(mapping))
+    }
+
+    /// The next group in turn, however crowded the device is: its pages have to be written anyway, and in the order of their
+    /// LPNs they are learned.
+    fn rewrite<N: Nand>(
+        &mut self,
+        mapping: &mut LearnedTable<IDEAL>,
+        flash: &mut Flash<N>,
+    ) -> Option<Gathering> {
+        if !self.may_gather {
+            return None;
+        }
+        self.begin_part(flash, Cause::Rewrite, |this| this.next_to_rewrite(mapping))
+    }
+
+    /// Those of the next translation page: what memory holds of them, else what flash does.
+    fn next_pages<N: Nand>(
+        &mut self,
+        mapping: &LearnedTable<IDEAL>,
+        table: &Table,
+        flash: &mut Flash<N>,
+        next: &mut Vec<Ppn>,
+    ) -> Result<Option<Done>, Fault> {
+        if self.part.is_empty() {
+            self.part_collected();
+            return Ok(None);
+        }
+        let (vtpn, slot) = table.place(Lpn(self.part.start));
+        let end = self.part.end.min(table.first_lpn(vtpn).0 + table.lpns_in(vtpn));
+        let loaded = table.load(flash, vtpn, Cause::Training, Done::READY)?;
+        for lpn in (self.part.start..end).rev() {
+            let slot = slot + lpn - self.part.start;
+            let on_flash = || loaded.and_then(|_| mapped(entry_in(flash.buffer(), slot)));
+            next.extend(mapping.held(Lpn(lpn)).unwrap_or_else(on_flash));
+        }
+        self.part.start = end;
+        Ok(Some(loaded.unwrap_or(Done::READY)))
+    }
+
+    fn add_memory(&self, memory: &mut Memory) {
+        memory.parts.push(("groups", bytes(self.groups.len(), self.slots.len())));
+    }
+
+    fn check(&self) -> Result<(), String> {
         let due = self.groups.iter().filter(|it| it.is_due).count();
         if due != self.due.len() {
             return Err(format!("{due} groups are due but {} are queued", self.due.len()));

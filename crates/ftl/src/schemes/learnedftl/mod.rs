@@ -41,18 +41,16 @@
 pub mod groups;
 pub mod models;
 
-use crate::cmt::census::CachedPage;
-use crate::engine::collector::Gathering;
-use crate::engine::{Mapping, Moved, PageLevel};
+use crate::engine::{Ftl, Predict};
 use crate::flash::Flash;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::recover::Recovery;
+use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::schemes::tpftl::ClusteredTable;
-use crate::space::Stream;
 use crate::table::{mapped, Table};
-use crate::Cause;
-use groups::{Groups, Thresholds, MOST_OPEN};
+use groups::Groups;
 use models::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
 use std::ops::Range;
 
 /// GTD entries of a group (III-D), and the groups that a device has at least.
@@ -60,9 +58,9 @@ const GROUP_ENTRIES: u32 = 64;
 const LEAST_GROUPS: u32 = 16;
 
 /// LearnedFTL.
-pub type LearnedFtl = PageLevel<LearnedTable<false>>;
+pub type LearnedFtl = Ftl<LearnedTable<false>, Groups, Guesses>;
 /// LearnedFTL whose predictions take no time.
-pub type LearnedFtlIdeal = PageLevel<LearnedTable<true>>;
+pub type LearnedFtlIdeal = Ftl<LearnedTable<true>, Groups, Guesses>;
 
 /// Which of the paper's techniques are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,24 +101,14 @@ struct Run {
 pub struct LearnedTable<const IDEAL: bool> {
     cached: ClusteredTable,
     models: Models,
-    groups: Groups,
     techniques: Techniques,
+    /// Mapped LPNs by group.
+    mapped: Vec<u32>,
+    group_lpns: u32,
     run: Run,
-    /// Valid share of the array above which no group is collected.
-    crowded: f64,
-    /// LPNs of a part of a group that is collected without making room in between: those of a translation page, or what a
-    /// superblock holds.
-    part: u32,
-    /// Free superblocks below which none is opened for a group that could write elsewhere.
-    spare: u32,
-    exported_pages: u32,
     predict_ns: u64,
     /// For a full GTD entry.
     train_ns: u64,
-    /// Groups are collected: the technique is on, and there is room for it.
-    may_gather: bool,
-    /// The models were found on flash.
-    is_relearned: bool,
     /// Points trained by recovery, whose time is not charged yet.
     uncharged: u64,
     points: Vec<Point>,
@@ -129,22 +117,22 @@ pub struct LearnedTable<const IDEAL: bool> {
 }
 
 impl<const IDEAL: bool> LearnedTable<IDEAL> {
-    /// The next part of the group that is collected or rewritten, or the first one of the group that `next` gives.
-    fn next_part<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        cause: Cause,
-        next: impl FnOnce(&mut Self) -> Option<u32>,
-    ) -> Option<Gathering> {
-        let (lpns, stream, cause) = match self.groups.next_part(self.part) {
-            Some(part) => part,
-            None => {
-                let group = next(self)?;
-                self.groups.collect(flash, group, self.exported_pages, cause);
-                self.groups.next_part(self.part)?
-            }
-        };
-        Some(Gathering { lpns, stream, cause, pace: self.groups.pace() })
+    /// Mapped LPNs of a group, and those without a prediction.
+    #[inline]
+    fn untrained(&self, group: u32) -> (u32, u32) {
+        let mapped = self.mapped[group as usize];
+        (mapped, mapped.saturating_sub(self.models.trained_in(group)))
+    }
+
+    /// `pages` LPNs of the group of `lpn` are not mapped any more.
+    fn unmapped(&mut self, lpn: Lpn, pages: u32) {
+        let mapped = &mut self.mapped[(lpn.0 / self.group_lpns) as usize];
+        *mapped = mapped.saturating_sub(pages);
+    }
+
+    /// Where `lpn` is, if memory says so.
+    fn held(&self, lpn: Lpn) -> Option<Option<Ppn>> {
+        self.cached.held(lpn)
     }
 
     /// What the model knows of `lpn`.
@@ -167,20 +155,20 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
     /// Sequential initialization (III-E1): a run of pages, written in order, is a model y = x + b. `rest` pages of the
     /// request, with this one, are to come: the run is learned when the request ends, or the run or its GTD entry does.
     #[inline]
-    fn initialize(&mut self, table: &Table, lpn: Lpn, ppn: Ppn, rest: u32) {
+    fn initialize(&mut self, lpn: Lpn, ppn: Ppn, rest: u32) {
         if lpn.0 == self.run.first.0 + self.run.pages && ppn.0 == self.run.ppn.0 + self.run.pages {
             self.run.pages += 1;
         } else {
-            self.learn_run(table);
+            self.learn_run();
             self.run = Run { first: lpn, ppn, pages: 1 };
         }
         if rest == 1 || self.models.place(lpn).1 + 1 == self.models.entry_lpns() {
-            self.learn_run(table);
+            self.learn_run();
         }
     }
 
     /// Learns the run. A short one may continue what was written before: the CMT tells.
-    fn learn_run(&mut self, table: &Table) {
+    fn learn_run(&mut self) {
         let Run { first, ppn, pages } = self.run;
         if pages == 0 {
             return;
@@ -191,8 +179,7 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
         }
         let (entry, x) = self.models.place(first);
         let most = (LEAST_POINTS as u32).saturating_sub(pages).min(x).min(ppn.0);
-        let continues =
-            |back: &u32| self.cached.held(table, Lpn(first.0 - back)) == Some(Some(Ppn(ppn.0 - back)));
+        let continues = |back: &u32| self.held(Lpn(first.0 - back)) == Some(Some(Ppn(ppn.0 - back)));
         let back = (1..=most).take_while(continues).count() as u32;
         self.points.clear();
         self.points.extend((0..back + pages).map(|at| Point { x: x - back + at, y: ppn.0 - back + at }));
@@ -223,12 +210,20 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
         count
     }
 
+    /// Charges what recovery trained to the controller.
+    fn charge_training<N: Nand>(&mut self, flash: &mut Flash<N>) {
+        let points = std::mem::take(&mut self.uncharged);
+        flash.compute(self.train_ns(points), Done::READY);
+    }
+
     fn train_ns(&self, points: u64) -> u64 {
         self.train_ns * points / u64::from(self.models.entry_lpns())
     }
 }
 
 impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
+    type Pages = Table;
+
     const INFO: Info = Info {
         name: if IDEAL { "learnedftl-ideal" } else { "learnedftl" },
         what: if IDEAL {
@@ -273,7 +268,9 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             Parameter { name: "predict_ns", default: "650", what: "controller time of a prediction" },
         ],
     };
-    fn new(table: &Table, geometry: &Geometry, config: &Config) -> Result<Self, ConfigError> {
+
+    fn new<N: Nand>(flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
+        let geometry = flash.nand().geometry().clone();
         let info = &Self::INFO;
         let letters = config.parameter(info, "techniques");
         let techniques = Techniques::parse(&letters).ok_or_else(|| {
@@ -293,10 +290,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             }
         };
         let pieces = config.number(info, "pieces", 1.0..=64.0)? as u32;
-        let thresholds = Thresholds {
-            retrain: config.number(info, "retrain", 0.01..=1.0)?,
-            encroachment: config.number(info, "encroachment", 0.01..=1000.0)?,
-        };
+        groups::Settings::of(info, config)?;
         let entry_lpns = ENTRY_LPNS.min(table.entries_per_page());
         let entries = table.exported_pages().div_ceil(entry_lpns);
         let entries_per_group =
@@ -309,15 +303,15 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
             format,
             geometry.pages(),
         );
-        let group_lpns = entries_per_group * entry_lpns;
-        let groups = Groups::new(table.exported_pages(), group_lpns, thresholds, techniques.cross_group);
-        let most_slots =
-            1 + if techniques.cross_group { MOST_OPEN } else { entries.div_ceil(entries_per_group) };
-        let beside = models.bytes() + groups.bytes_with(most_slots);
+        let groups = entries.div_ceil(entries_per_group);
+        let beside = models.bytes() + groups::most_bytes(groups, techniques.cross_group);
         let rest = config.cache_bytes.checked_sub(beside);
         let of_cache = Config { parameters: Default::default(), ..config.clone() };
         let cached = rest
-            .and_then(|rest| ClusteredTable::new(table, geometry, &Config { cache_bytes: rest, ..of_cache }).ok())
+            .and_then(|cache_bytes| {
+                let config = Config { cache_bytes, ..of_cache };
+                ClusteredTable::new(flash, table, &config).ok()
+            })
             .ok_or_else(|| {
                 ConfigError(format!(
                     "scheme {}: a cache of {} bytes is too small: models of {} bytes a GTD entry take {}, the \
@@ -332,17 +326,12 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         Ok(LearnedTable {
             cached,
             models,
-            groups,
             techniques,
+            mapped: vec![0; groups as usize],
+            group_lpns: entries_per_group * entry_lpns,
             run: Run { first: Lpn(0), ppn: Ppn(0), pages: 0 },
-            crowded: config.number(info, "crowded", 0.0..=1.0)?,
-            part: table.entries_per_page().min(geometry.superblock_pages()),
-            spare: config.background_superblocks,
-            exported_pages: table.exported_pages(),
             predict_ns: config.number(info, "predict_ns", 0.0..=1e9)? as u64,
             train_ns: config.number(info, "train_ns", 0.0..=1e9)? as u64,
-            may_gather: false,
-            is_relearned: false,
             uncharged: 0,
             points: Vec::with_capacity(ENTRY_LPNS as usize),
             sorted: Vec::with_capacity(geometry.superblock_pages().max(table.entries_per_page()) as usize),
@@ -353,52 +342,20 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         Some(self.models.to_bytes())
     }
 
-    fn relearn(&mut self, learned: &[u8]) {
-        self.is_relearned = self.models.restore(learned);
-    }
-
-    fn restore(&mut self, table: &Table, vtpn: Vtpn, entries: &[u32], _changed: bool) -> bool {
-        let first = table.first_lpn(vtpn);
-        let mapped = || (first.0..).map(Lpn).zip(entries).filter_map(|(lpn, &e)| Some((lpn, mapped(e)?)));
-        for (lpn, _) in mapped() {
-            self.groups.mapped(self.groups.of(lpn), true);
-        }
-        if !self.is_relearned {
-            self.uncharged += self.train(mapped());
-        }
-        false
-    }
-
-    fn opened<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        _table: &Table,
-        spare_superblocks: u32,
-    ) -> Result<(), ConfigError> {
-        let points = std::mem::take(&mut self.uncharged);
-        flash.compute(self.train_ns(points), Done::READY);
-        self.groups.open(flash, spare_superblocks)?;
-        self.may_gather = self.techniques.collection && self.groups.have_own();
-        Ok(())
-    }
-
-    fn spare_wanted(&self) -> u32 {
-        u32::from(self.groups.have_own())
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<(), Fault> {
+        let is_relearned = recovery.learned().is_some_and(|learned| self.models.restore(&learned));
+        table.restore_beside(recovery, |table, vtpn, entries, _| {
+            let first = table.first_lpn(vtpn);
+            let mapped = || (first.0..).map(Lpn).zip(entries).filter_map(|(lpn, &e)| Some((lpn, mapped(e)?)));
+            mapped().for_each(|(lpn, _)| self.mapped[(lpn.0 / self.group_lpns) as usize] += 1);
+            if !is_relearned {
+                self.uncharged += self.train(mapped());
+            }
+            false
+        })
     }
 
     // Lookups
-
-    /// Without the bitmap filter every prediction is tried, if the page is valid at all, and the OOB tells whether it was
-    /// right: the miss penalty that the filter does away with.
-    #[inline]
-    fn guess<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, at: Done) -> Option<(Ppn, Done)> {
-        if self.techniques.bitmap || self.cached.holds(lpn) {
-            return None;
-        }
-        let is_page = |ppn: &Ppn| ppn.0 < flash.nand().geometry().pages() && flash.space.is_valid_data(*ppn);
-        let ppn = self.models.guess(lpn).filter(is_page)?;
-        Some((ppn, flash.compute(if IDEAL { 0 } else { self.predict_ns }, at)))
-    }
 
     #[inline]
     fn lookup<N: Nand>(
@@ -408,71 +365,20 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         lpn: Lpn,
         rest: u32,
         at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
+    ) -> Result<Lookup, Fault> {
         if let Some((ppn, known)) = self.cached.find(lpn) {
-            flash.counters.cmt_hits += 1;
-            return Ok((ppn, flash.join(at, known)));
+            return Ok(Lookup::new(ppn, flash.join(at, known), How::CachedEntry));
         }
         if let Some((ppn, known)) = self.predict(flash, lpn, at) {
-            flash.follow_prediction();
-            return Ok((Some(ppn), known));
+            return Ok(Lookup::new(Some(ppn), known, How::Predicted));
         }
         let (ppn, known) = self.cached.load(flash, table, lpn, rest, at)?;
-        Ok((mapped(ppn), known))
+        Ok(Lookup::new(mapped(ppn), known, How::Loaded))
     }
 
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
         self.cached.expect(flash, table, lpn, soon);
-    }
-
-    // Updates
-
-    #[inline]
-    fn stream<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32) -> Stream {
-        let spare = flash.free_superblocks() > self.spare;
-        self.groups.stream(flash, lpn, rest, spare)
-    }
-
-    #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<(Option<Ppn>, Done), Fault> {
-        flash.counters.lookups += 1;
-        let (old, known) = if let Some((old, known)) = self.cached.change(lpn, ppn, programmed) {
-            flash.counters.cmt_hits += 1;
-            (old, flash.join(at, known))
-        } else if let Some((old, known)) = self.predict(flash, lpn, at) {
-            let placed = self.cached.put(flash, table, lpn, ppn, programmed, at)?;
-            flash.counters.model_updates += 1;
-            (Some(old), flash.join(known, placed))
-        } else {
-            let (old, known) = self.cached.load(flash, table, lpn, rest, at)?;
-            self.cached.change(lpn, ppn, programmed);
-            (mapped(old), known)
-        };
-        self.forget(lpn);
-        let group = self.groups.of(lpn);
-        if old.is_some() != ppn.is_some() {
-            self.groups.mapped(group, ppn.is_some());
-        }
-        match ppn {
-            Some(ppn) if self.techniques.initialization => self.initialize(table, lpn, ppn, rest),
-            Some(_) => {}
-            None => self.run.pages = 0,
-        }
-        if self.may_gather {
-            self.groups.trained(group, self.models.trained_in(group));
-        }
-        Ok((old, known))
     }
 
     fn trim<N: Nand>(
@@ -488,47 +394,93 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         let (mut lpn, end) = (first + slots.start, first + slots.end);
         let mut done = at;
         while lpn < end {
-            let group = self.groups.of(Lpn(lpn));
-            let next = self.groups.lpns_of(group, end).end;
+            let next = end.min((lpn / self.group_lpns + 1) * self.group_lpns);
             (lpn..next).for_each(|lpn| self.forget(Lpn(lpn)));
             let before = flash.valid_pages();
             let trimmed = self.cached.trim(flash, table, vtpn, lpn - first..next - first, at);
-            self.groups.unmapped(group, (before - flash.valid_pages()) as u32);
+            self.unmapped(Lpn(lpn), (before - flash.valid_pages()) as u32);
             done = flash.join(done, trimmed?);
             lpn = next;
         }
         Ok(done)
     }
 
-    // Collection
+    // Checkpoint and checks
 
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+        self.cached.clean_one(flash, table)
+    }
+
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Table>, entries: &mut Vec<u32>) {
+        self.cached.entries(of, entries);
+    }
+
+    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        self.cached.cached(table, each);
+    }
+
+    fn memory(&self, table: &Table) -> Memory {
+        let mut memory = self.cached.memory(table);
+        memory.parts.push(("models", self.models.bytes()));
+        memory
+    }
+
+    /// A set bit's model says where the LPN is.
+    fn check<N: Nand>(&self, flash: &Flash<N>, table: &Table) -> Result<(), String> {
+        self.cached.check(flash, table)?;
+        self.models.check()?;
+        let (mut content, mut entries) = (Vec::new(), Vec::new());
+        for vtpn in (0..table.pages()).map(Vtpn) {
+            table.inspect(flash, vtpn, &mut content);
+            self.entries(Unit { flash, pages: table, unit: vtpn, content: &content }, &mut entries);
+            for (lpn, &entry) in (table.first_lpn(vtpn).0..).zip(&entries) {
+                if let Some(predicted) = self.models.predict(Lpn(lpn)).filter(|ppn| ppn.0 != entry) {
+                    return Err(format!(
+                        "the bit of LPN {lpn} is set and its model says PPN {}, but it is at {:?}",
+                        predicted.0,
+                        mapped(entry)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<const IDEAL: bool> Update for LearnedTable<IDEAL> {
     #[inline]
-    fn is_gathering_due(&self) -> bool {
-        self.may_gather && self.groups.is_any_due()
-    }
-
-    fn gather<N: Nand>(&mut self, flash: &mut Flash<N>) -> Option<Gathering> {
-        let valid = flash.valid_pages() as f64 / flash.space.usable_pages() as f64;
-        if valid > self.crowded {
-            self.groups.none_due();
-            return None;
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        lpn: Lpn,
+        rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        let old = if let Some((old, known)) = self.cached.change(lpn, ppn, programmed) {
+            Lookup::new(old, flash.join(at, known), How::CachedEntry)
+        } else if let Some((old, known)) = self.predict(flash, lpn, at) {
+            let placed = self.cached.put(flash, table, lpn, ppn, programmed, at)?;
+            Lookup::new(Some(old), flash.join(known, placed), How::Predicted)
+        } else {
+            let (old, known) = self.cached.load(flash, table, lpn, rest, at)?;
+            self.cached.change(lpn, ppn, programmed);
+            Lookup::new(mapped(old), known, How::Loaded)
+        };
+        self.forget(lpn);
+        match (old.ppn, ppn) {
+            (None, Some(_)) => self.mapped[(lpn.0 / self.group_lpns) as usize] += 1,
+            (Some(_), None) => self.unmapped(lpn, 1),
+            _ => {}
         }
-        self.next_part(flash, Cause::Collection, |this| {
-            this.groups.take_due(|group| this.models.trained_in(group))
-        })
-    }
-
-    /// The next group in turn, however crowded the device is: its pages have to be written anyway, and in the order of their LPNs
-    /// they are learned.
-    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Option<Gathering> {
-        if !self.may_gather {
-            return None;
+        match ppn {
+            Some(ppn) if self.techniques.initialization => self.initialize(lpn, ppn, rest),
+            Some(_) => {}
+            None => self.run.pages = 0,
         }
-        self.next_part(flash, Cause::Rewrite, |this| this.groups.next_to_rewrite())
-    }
-
-    fn gathered(&mut self) {
-        self.groups.part_collected();
+        Ok(old)
     }
 
     /// The mappings change as in TPFTL; then the models learn where the pages are now.
@@ -539,7 +491,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         vtpn: Vtpn,
         moves: &[Moved],
     ) -> Result<Done, Fault> {
-        self.learn_run(table);
+        self.learn_run();
         moves.iter().for_each(|moved| self.forget(moved.lpn));
         let done = self.cached.moved(flash, table, vtpn, moves)?;
         if !self.techniques.collection {
@@ -556,43 +508,27 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         let trained = flash.compute(ns, copied);
         Ok(flash.join(done, trained))
     }
+}
 
-    // Checkpoint and checks
+/// Without the bitmap filter every prediction is tried, if the page is valid at all, and the OOB tells whether it was right:
+/// the miss penalty that the filter does away with.
+#[derive(Clone, Copy, Debug)]
+pub struct Guesses;
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
-        self.cached.clean_one(flash, table)
-    }
-
+impl<const IDEAL: bool> Predict<LearnedTable<IDEAL>> for Guesses {
     #[inline]
-    fn held(&self, table: &Table, lpn: Lpn) -> Option<Option<Ppn>> {
-        self.cached.held(table, lpn)
-    }
-
-    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
-        self.cached.cached(table, each);
-    }
-
-    fn memory(&self, table: &Table) -> Memory {
-        let mut memory = self.cached.memory(table);
-        memory.parts.push(("models", self.models.bytes()));
-        memory.parts.push(("groups", self.groups.bytes()));
-        memory
-    }
-
-    fn check(&self, table: &Table) -> Result<(), String> {
-        self.cached.check(table)?;
-        self.models.check()?;
-        self.groups.check()
-    }
-
-    fn check_lpn(&self, lpn: Lpn, ppn: Option<Ppn>) -> Result<(), String> {
-        match self.models.predict(lpn) {
-            Some(predicted) if Some(predicted) != ppn => Err(format!(
-                "the bit of LPN {} is set and its model says PPN {}, but it is at {ppn:?}",
-                lpn.0, predicted.0
-            )),
-            _ => Ok(()),
+    fn guess<N: Nand>(
+        mapping: &mut LearnedTable<IDEAL>,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        at: Done,
+    ) -> Option<(Ppn, Done)> {
+        if mapping.techniques.bitmap || mapping.cached.holds(lpn) {
+            return None;
         }
+        let is_page = |ppn: &Ppn| ppn.0 < flash.nand().geometry().pages() && flash.space.is_valid_data(*ppn);
+        let ppn = mapping.models.guess(lpn).filter(is_page)?;
+        Some((ppn, flash.compute(if IDEAL { 0 } else { mapping.predict_ns }, at)))
     }
 }
 

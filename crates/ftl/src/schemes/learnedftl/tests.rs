@@ -1,7 +1,8 @@
 use super::*;
+use crate::Cause;
 use crate::{Device, HostOp, Seen};
 use nand::timing::NoClock;
-use nand::{Device as Preset, Oob, SimNand, SimOptions};
+use nand::{Device as Preset, Geometry, Oob, SimNand, SimOptions};
 
 const EXPORTED: u32 = 1_024;
 
@@ -142,7 +143,7 @@ fn models_are_kept_over_an_orderly_power_off_and_trained_again_after_a_cut() {
     let mut bed = Bed::new(&[]);
     fill(&mut bed);
     (0..EXPORTED).rev().step_by(5).for_each(|lpn| bed.write(lpn, 1));
-    let trained = |bed: &Bed| bed.0.scheme().mapping_structure().models.trained();
+    let trained = |bed: &Bed| bed.0.scheme().parts().mapping.models.trained();
     let before = trained(&bed);
     bed.0.power_off().unwrap();
     let (mut bed, ns) = reopen(bed);
@@ -160,12 +161,12 @@ fn models_are_kept_over_an_orderly_power_off_and_trained_again_after_a_cut() {
 fn a_stale_bit_is_caught_by_the_read_that_follows_it() {
     let mut bed = Bed::new(&[]);
     fill(&mut bed);
-    let stale = bed.0.scheme().mapping_structure().models.clone();
+    let stale = bed.0.scheme().parts().mapping.models.clone();
     // Twice, so that the old page's block is collected and holds something else.
     for _ in 0..40 {
         (0..EXPORTED).rev().for_each(|lpn| bed.write(lpn, 1));
     }
-    bed.0.scheme_mut().mapping_structure_mut().models = stale;
+    bed.0.scheme_mut().parts_mut().mapping.models = stale;
     for lpn in 0..EXPORTED {
         bed.request(HostOp::Read, (lpn + 40) % EXPORTED, 1);
     }
@@ -176,9 +177,9 @@ fn a_stale_bit_is_caught_by_the_read_that_follows_it() {
 fn a_stale_bit_is_caught_by_the_check() {
     let mut bed = Bed::new(&[]);
     fill(&mut bed);
-    let stale = bed.0.scheme().mapping_structure().models.clone();
+    let stale = bed.0.scheme().parts().mapping.models.clone();
     bed.write(40, 1);
-    bed.0.scheme_mut().mapping_structure_mut().models = stale;
+    bed.0.scheme_mut().parts_mut().mapping.models = stale;
     let breach = bed.0.check().unwrap_err();
     assert!(breach.0.starts_with("the bit of LPN 40 is set"), "{breach}");
 }

@@ -6,6 +6,7 @@ use super::open::Open;
 use super::record::{Chunk, Covering, Packer, Parts};
 use crate::counters::Cause;
 use crate::flash::Flash;
+use crate::mapping::{How, Lookup, Pages};
 use crate::records::{record_in, Records};
 use crate::table::{entry, mapped, UNMAPPED};
 use nand::{Done, Fault, Lpn, Nand, Ppn};
@@ -39,17 +40,6 @@ pub struct Shape {
     pub train_ns: u64,
 }
 
-/// Where a page is, and how that was found out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The page, if the LPN is mapped.
-    pub ppn: Option<Ppn>,
-    /// By a model.
-    pub by_model: bool,
-    /// Without reading flash.
-    pub hit: bool,
-}
-
 /// A log mapping that is to be trained.
 #[derive(Clone, Copy, Debug)]
 struct Logged {
@@ -61,8 +51,8 @@ struct Logged {
 #[derive(Clone, Debug)]
 pub struct Map {
     shape: Shape,
-    /// Translation pages.
-    pub records: Records,
+    /// Bytes of the directory.
+    directory_bytes: u64,
     /// TP nodes.
     pub cache: Cache,
     /// Linear groups.
@@ -84,6 +74,8 @@ pub struct Map {
     page: Vec<u8>,
     merged: Vec<u8>,
     bounds: Vec<(u32, u32)>,
+    /// Pages whose LPNs were trimmed.
+    pub trimmed: Vec<Ppn>,
     /// No chunk below this one is newer than on flash.
     clean_below: u32,
     /// Translation pages written back so far.
@@ -92,13 +84,13 @@ pub struct Map {
 
 impl Map {
     /// An empty mapping.
-    pub fn new(shape: Shape, lists: BlockLists, open: Open, settings: Settings, page_bytes: u32) -> Map {
+    pub fn with(shape: Shape, lists: BlockLists, open: Open, settings: Settings, page_bytes: u32) -> Map {
         let chunks = shape.exported_pages.div_ceil(shape.chunk_lpas);
         let subspaces = shape.exported_pages.div_ceil(shape.subspace_pages);
         let subspace = shape.subspace_pages as usize;
         Map {
             shape,
-            records: Records::new(chunks, page_bytes, shape.budget as usize + 2 * page_bytes as usize),
+            directory_bytes: Records::ENTRY_BYTES,
             cache: Cache::new(chunks, shape.chunk_lpas, shape.budget),
             lists,
             open,
@@ -114,6 +106,7 @@ impl Map {
             page: Vec::with_capacity(page_bytes as usize),
             merged: Vec::with_capacity(shape.budget as usize + 2 * page_bytes as usize),
             bounds: Vec::with_capacity(chunks as usize),
+            trimmed: Vec::with_capacity(shape.chunk_lpas as usize),
             clean_below: 0,
             write_backs: 0,
         }
@@ -141,8 +134,13 @@ impl Map {
     }
 
     /// LPNs of a chunk; the last one may be cut short by the device's end.
-    pub fn lpns_in(&self, chunk: u32) -> u32 {
+    fn lpns_in(&self, chunk: u32) -> u32 {
         self.shape.chunk_lpas.min(self.shape.exported_pages - self.first_lpn(chunk).0)
+    }
+
+    /// Takes over a directory that recovery has rebuilt.
+    pub fn found(&mut self, records: &Records) {
+        self.directory_bytes = records.directory_bytes();
     }
 
     /// How a chunk is packed.
@@ -156,7 +154,7 @@ impl Map {
 
     /// Bytes in use.
     pub fn bytes(&self) -> u64 {
-        self.records.directory_bytes() + self.cache.bytes() + self.lists.bytes() + self.open.bytes()
+        self.directory_bytes + self.cache.bytes() + self.lists.bytes() + self.open.bytes()
     }
 
     /// The budget holds whenever something was added.
@@ -166,33 +164,35 @@ impl Map {
     }
 
     /// Whether nothing of a chunk was ever mapped, which is known without a read.
-    pub fn is_blank(&self, chunk: u32) -> bool {
-        !self.cache.has(chunk) && self.records.ppn(self.records.page_of(chunk)).is_none()
+    fn is_blank(&self, records: &Records, chunk: u32) -> bool {
+        !self.cache.has(chunk) && records.ppn(records.page_of(chunk)).is_none()
     }
 
     // Lookups
 
     /// Where `lpn` is, the first of `rest` pages of a request, and when that is known.
-    pub fn lookup<N: Nand>(
+    pub fn find<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         lpn: Lpn,
         rest: u32,
         at: Done,
-    ) -> Result<(Found, Done), Fault> {
+    ) -> Result<Lookup, Fault> {
         let (number, offset) = self.place(lpn);
-        let found = |entry: u32, hit: bool| Found { ppn: mapped(entry), by_model: false, hit };
         match self.cache.answer(lpn, offset) {
-            Answer::Point(entry, known) => Ok((found(entry, true), flash.join(at, known))),
-            Answer::Nowhere(known) => Ok((found(UNMAPPED, true), flash.join(at, known))),
+            Answer::Point(entry, known) => {
+                Ok(Lookup::new(mapped(entry), flash.join(at, known), How::CachedEntry))
+            }
+            Answer::Nowhere(known) => Ok(Lookup::new(None, flash.join(at, known), How::CachedEntry)),
             Answer::Model(model, known) => {
                 let at = flash.join(at, known);
                 let ppn = self.chunk(number).predict(&self.lists, model, offset);
                 let at = flash.compute(self.shape.predict_ns, at);
-                Ok((Found { ppn, by_model: true, hit: true }, at))
+                Ok(Lookup::new(ppn, at, How::Predicted))
             }
-            Answer::Missing if self.is_blank(number) => Ok((found(UNMAPPED, true), at)),
-            Answer::Missing => self.load(flash, number, offset, rest, at),
+            Answer::Missing if self.is_blank(records, number) => Ok(Lookup::new(None, at, How::CachedEntry)),
+            Answer::Missing => self.load(flash, records, number, offset, rest, at),
         }
     }
 
@@ -201,15 +201,16 @@ impl Map {
     fn load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         number: u32,
         offset: u16,
         rest: u32,
         at: Done,
-    ) -> Result<(Found, Done), Fault> {
-        let mut at = self.make_way(flash, USUAL_BYTES, Cause::Translation, at)?;
+    ) -> Result<Lookup, Fault> {
+        let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, at)?;
         loop {
-            let Some(known) = self.records.load(flash, number, Cause::Translation, at)? else {
-                return Ok((Found { ppn: None, by_model: false, hit: true }, at));
+            let Some(known) = records.load(flash, number, Cause::Translation, at)? else {
+                return Ok(Lookup::new(None, at, How::CachedEntry));
             };
             let mut page = std::mem::take(&mut self.page);
             page.clear();
@@ -219,22 +220,23 @@ impl Map {
             let wanted = (last - u32::from(offset) + 1).min(parts.outlier_count());
             let need = NODE_BYTES + self.cache.head_bytes(&parts) + u64::from(wanted) * POINT_BYTES;
             let before = self.write_backs;
-            at = self.make_way(flash, need, Cause::Translation, known)?;
+            at = self.make_way(flash, records, need, Cause::Translation, known)?;
             // What was written back to make way may have been in this very page.
             let found = (self.write_backs == before).then(|| {
                 let found = self.install(flash, number, offset, last as u16, &parts, known);
-                self.install_ahead(flash, number, &page, known);
+                self.install_ahead(flash, records, number, &page, known);
                 found
             });
             self.page = page;
-            if let Some(found) = found {
-                let done = if found.by_model { flash.compute(self.shape.predict_ns, at) } else { at };
-                return Ok((found, done));
+            if let Some((ppn, by_model)) = found {
+                let done = if by_model { flash.compute(self.shape.predict_ns, at) } else { at };
+                return Ok(Lookup::new(ppn, done, How::Loaded));
             }
         }
     }
 
-    /// Enters the head of a chunk, and its outlier mappings from `offset` to `last`. There is room for them.
+    /// Enters the head of a chunk, and its outlier mappings from `offset` to `last`. There is room for them. Returns where
+    /// `offset` is, and whether a model says so.
     fn install<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -243,14 +245,14 @@ impl Map {
         last: u16,
         parts: &Parts<'_>,
         known: Done,
-    ) -> Found {
-        let mut found = Found { ppn: None, by_model: false, hit: false };
+    ) -> (Option<Ppn>, bool) {
+        let mut found = None;
         self.cache.set_head(number, parts, known);
         let first = self.first_lpn(number);
         parts.each_outlier(|outlier, entry| {
             let lpn = Lpn(first.0 + u32::from(outlier));
             if outlier == offset {
-                found.ppn = mapped(entry);
+                found = mapped(entry);
             }
             // A model trained since may have made it a member.
             let is_missing = matches!(self.cache.peek(lpn, outlier), Answer::Missing);
@@ -262,16 +264,22 @@ impl Map {
         self.keep_budget();
         self.cache.touch(number);
         if let Answer::Model(model, _) = self.cache.peek(Lpn(first.0 + u32::from(offset)), offset) {
-            found.ppn = self.chunk(number).predict(&self.lists, model, offset);
-            found.by_model = true;
+            return (self.chunk(number).predict(&self.lists, model, offset), true);
         }
-        found
+        (found, false)
     }
 
     /// Loads the heads of linear chunks behind this one, in the same translation page, that nobody has asked for yet. What has
     /// to be written first is not put out for them.
-    fn install_ahead<N: Nand>(&mut self, flash: &mut Flash<N>, number: u32, page: &[u8], known: Done) {
-        let range = self.records.range(self.records.page_of(number));
+    fn install_ahead<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &Records,
+        number: u32,
+        page: &[u8],
+        known: Done,
+    ) {
+        let range = records.range(records.page_of(number));
         for ahead in number + 1..range.end.min(number + 1 + self.shape.ahead) {
             let record = record_in(page, ahead);
             if record.is_empty() || record.len() > LINEAR_BYTES || self.cache.has(ahead) {
@@ -296,16 +304,18 @@ impl Map {
     // Updates
 
     /// `lpn` is at `ppn` from now on, programmed at `programmed`: a log mapping. The mapping before need not be known.
+    #[allow(clippy::too_many_arguments)]
     pub fn put<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         lpn: Lpn,
         ppn: Ppn,
         programmed: Done,
         cause: Cause,
         at: Done,
     ) -> Result<Done, Fault> {
-        let at = self.make_way(flash, NODE_BYTES + POINT_BYTES + 1, cause, at)?;
+        let at = self.make_way(flash, records, NODE_BYTES + POINT_BYTES + 1, cause, at)?;
         let was_log = self.cache.point(lpn).is_some_and(Cache::is_log);
         let subspace = (lpn.0 / self.shape.subspace_pages) as usize;
         // A page that recovery found in a block retired since its superblock was opened is in no linear group.
@@ -434,9 +444,10 @@ impl Map {
     // Replacement
 
     /// Makes `bytes` bytes free, in the order of the paper. Completes when what had to be written is.
-    pub fn make_way<N: Nand>(
+    fn make_way<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         bytes: u64,
         cause: Cause,
         at: Done,
@@ -447,7 +458,7 @@ impl Map {
                 Some(PutOut::Something) => flash.counters.replaced += 1,
                 Some(PutOut::Dirty(chunk)) => {
                     flash.counters.replaced_dirty += 1;
-                    done = self.write_back(flash, chunk, false, cause, done)?;
+                    done = self.write_back(flash, records, chunk, false, cause, done)?;
                 }
                 None => panic!("{} bytes are not enough for one chunk", self.shape.budget),
             }
@@ -460,19 +471,20 @@ impl Map {
     fn write_back<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         number: u32,
         stays: bool,
         cause: Cause,
         at: Done,
     ) -> Result<Done, Fault> {
-        self.train_chunks(flash, number);
+        let range = records.range(records.page_of(number));
+        self.train_chunks(flash, range.clone());
         let (shape, cache, lists) = (self.shape, &self.cache, &self.lists);
         let (packer, table, candidates) = (&mut self.packer, &mut self.table, &mut self.candidates);
         let (merged, bounds) = (&mut self.merged, &mut self.bounds);
         merged.clear();
         bounds.clear();
         let mut waits = Done::READY;
-        let range = self.records.range(self.records.page_of(number));
         for chunk in range.clone().filter(|&chunk| cache.is_dirty(chunk)) {
             waits = Self::programmed(flash, cache, &shape, chunk, waits);
         }
@@ -492,22 +504,20 @@ impl Map {
             merged.extend_from_slice(record);
             Some(waits)
         };
-        let (_, done) = self.records.merge(flash, number, merge, cause, at)?;
+        let (_, done) = records.merge(flash, number, merge, cause, at)?;
+        self.directory_bytes = records.directory_bytes();
         self.write_backs += 1;
         self.refresh(number, stays);
         self.keep_budget();
         Ok(done)
     }
 
-    /// Trains what is logged of the chunks in the translation page of `number`.
-    fn train_chunks<N: Nand>(&mut self, flash: &mut Flash<N>, number: u32) {
-        let range = self.records.range(self.records.page_of(number));
-        let mut chunk = range.start;
-        while chunk < range.end {
+    /// Trains what is logged of some chunks.
+    fn train_chunks<N: Nand>(&mut self, flash: &mut Flash<N>, chunks: Range<u32>) {
+        for chunk in chunks {
             if self.cache.logs_of(chunk) > 0 {
                 self.train(flash, self.first_lpn(chunk).0 / self.shape.subspace_pages, None);
             }
-            chunk += 1;
         }
     }
 
@@ -587,14 +597,18 @@ impl Map {
     }
 
     /// Writes one translation page that is behind; `None` when there is none left.
-    pub fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+    pub fn clean_first<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+    ) -> Result<Option<Done>, Fault> {
         if self.cache.dirty_nodes() == 0 {
             return Ok(None);
         }
         match self.cache.next_dirty(self.clean_below) {
             Some(chunk) => {
                 self.clean_below = chunk;
-                self.write_back(flash, chunk, true, Cause::Checkpoint, Done::READY).map(Some)
+                self.write_back(flash, records, chunk, true, Cause::Checkpoint, Done::READY).map(Some)
             }
             None => unreachable!("a chunk below {} is newer than on flash", self.clean_below),
         }
@@ -603,19 +617,20 @@ impl Map {
     // Trims
 
     /// Unmaps offsets `range` of a chunk, and gives the pages that they led to. Completes when these are known.
-    pub fn trim<N: Nand>(
+    pub fn unmap<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         number: u32,
         range: Range<u32>,
         at: Done,
         pages: &mut Vec<Ppn>,
     ) -> Result<Done, Fault> {
         pages.clear();
-        if self.is_blank(number) {
+        if self.is_blank(records, number) {
             return Ok(at);
         }
-        let mut done = self.make_way(flash, NODE_BYTES + MODEL_BYTES + 1, Cause::Translation, at)?;
+        let mut done = self.make_way(flash, records, NODE_BYTES + MODEL_BYTES + 1, Cause::Translation, at)?;
         let first = self.first_lpn(number).0;
         let in_memory = |map: &Map, offset: u32| {
             let answer = map.cache.peek(Lpn(first + offset), offset as u16);
@@ -624,7 +639,7 @@ impl Map {
         self.table.clear();
         self.table.resize(self.shape.chunk_lpas as usize, UNMAPPED);
         if !range.clone().all(|offset| in_memory(self, offset)) {
-            if let Some(loaded) = self.records.load(flash, number, Cause::Translation, done)? {
+            if let Some(loaded) = records.load(flash, number, Cause::Translation, done)? {
                 done = loaded;
                 let record = record_in(flash.buffer(), number);
                 self.chunk(number).decode(&self.lists, record, &mut self.table);
@@ -671,9 +686,10 @@ impl Map {
     }
 
     /// Enters what recovery found newer than the record of a chunk: where offsets are now.
-    pub fn restore<N: Nand>(
+    pub fn change<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         number: u32,
         changes: &[(u16, Option<Ppn>)],
         at: Done,
@@ -681,11 +697,11 @@ impl Map {
         let first = self.first_lpn(number).0;
         let mut from = 0;
         while from < changes.len() {
-            self.records.make_room(flash)?;
+            records.make_room(flash, Done::READY)?;
             let (offset, ppn) = changes[from];
             if let Some(ppn) = ppn {
                 let lpn = Lpn(first + u32::from(offset));
-                self.put(flash, lpn, ppn, Done::READY, Cause::Recovery, at)?;
+                self.put(flash, records, lpn, ppn, Done::READY, Cause::Recovery, at)?;
                 from += 1;
                 continue;
             }
@@ -693,7 +709,7 @@ impl Map {
                 change.1.is_none() && usize::from(change.0) == usize::from(offset) + i
             };
             let count = changes[from..].iter().enumerate().take_while(|&each| follows(each)).count();
-            self.make_way(flash, NODE_BYTES + MODEL_BYTES + 1, Cause::Recovery, at)?;
+            self.make_way(flash, records, NODE_BYTES + MODEL_BYTES + 1, Cause::Recovery, at)?;
             self.forget(number, u32::from(offset)..u32::from(offset) + count as u32);
             from += count;
         }
@@ -711,37 +727,14 @@ impl Map {
         }
     }
 
-    /// Calls `each` for every mapped LPN of some with its page, free of charge.
-    pub fn each<N: Nand>(&self, flash: &Flash<N>, lpns: Range<u32>, each: &mut dyn FnMut(Lpn, Ppn)) {
-        let (mut content, mut table) = (Vec::new(), Vec::new());
-        let mut read = usize::MAX;
-        let first = lpns.start / self.shape.chunk_lpas;
-        for number in first..lpns.end.div_ceil(self.shape.chunk_lpas) {
-            let index = self.records.page_of(number);
-            if read != index {
-                self.records.inspect(flash, index, &mut content);
-                read = index;
-            }
-            self.table(number, &content, &mut table);
-            for (lpn, &entry) in
-                (self.first_lpn(number).0..).zip(&table).filter(|(lpn, _)| lpns.contains(lpn))
-            {
-                if let Some(ppn) = mapped(entry) {
-                    each(Lpn(lpn), ppn);
-                }
-            }
-        }
-    }
-
-    /// Checks directory and cache, and what is clean against flash.
-    pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
-        self.records.check(flash)?;
+    /// Checks the cache, and what is clean against flash.
+    pub fn check_chunks<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
         self.cache.check()?;
         let (mut content, mut clean, mut now) = (Vec::new(), Vec::new(), Vec::new());
         let mut logs = vec![0; self.logs.len()];
-        for index in 0..self.records.pages() {
-            self.records.inspect(flash, index, &mut content);
-            for number in self.records.range(index).filter(|&number| self.cache.has(number)) {
+        for index in 0..records.pages() {
+            records.inspect_page(flash, index, &mut content);
+            for number in records.range(index).filter(|&number| self.cache.has(number)) {
                 if self.cache.is_dirty(number) && number < self.clean_below {
                     return Err(format!("chunk {number} is newer than on flash but would not be written"));
                 }
@@ -756,7 +749,7 @@ impl Map {
         if logs != self.logs {
             return Err(format!("log mappings by subspace are {logs:?} but {:?} are counted", self.logs));
         }
-        if self.bytes() > self.shape.budget {
+        if self.bytes() > self.shape.budget || self.directory_bytes != records.directory_bytes() {
             return Err(format!("the mapping takes {} bytes of {}", self.bytes(), self.shape.budget));
         }
         Ok(())

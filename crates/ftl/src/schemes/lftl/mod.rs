@@ -46,41 +46,34 @@ pub mod record;
 mod recover;
 mod writer;
 
-use crate::checkpoint::{self, Journal};
 use crate::counters::Cause;
-use crate::engine::audit::Audit;
-use crate::engine::check_room;
-use crate::engine::room::{KeepsRoom, Thresholds};
-use crate::flash::{Content, Flash};
+use crate::engine::Ftl;
+use crate::flash::Flash;
+use crate::mapping::{Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::records::Records;
-use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
-use crate::space::Stream;
-use collect::Collector;
+use crate::recover::Recovery;
+use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use linear::{BlockLists, Settings};
 use map::{Map, Shape};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Source};
+use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Vtpn};
 use open::Open;
 use record::{Chunk, MOST_LPAS};
+use std::ops::Range;
 use writer::Writer;
 
 /// Subspaces that a device has at least.
 const LEAST_SUBSPACES: u32 = 8;
 
 /// LFTL.
-#[derive(Clone, Debug)]
-pub struct Lftl {
-    map: Map,
-    writer: Writer,
-    collector: Collector,
-    journal: Journal,
-    thresholds: Thresholds,
-    /// Pages whose LPNs were trimmed.
-    trimmed: Vec<Ppn>,
-}
+pub type Lftl = Ftl<Map, Writer>;
 
-impl Lftl {
-    fn shape(config: &Config, geometry: &Geometry) -> Result<Shape, ConfigError> {
-        let chunk_lpas = (geometry.page_bytes / 8).min(MOST_LPAS as u32);
+impl Map {
+    fn chunk_lpas(geometry: &Geometry) -> u32 {
+        (geometry.page_bytes / 8).min(MOST_LPAS as u32)
+    }
+
+    fn shape_of(config: &Config, geometry: &Geometry) -> Result<Shape, ConfigError> {
+        let chunk_lpas = Self::chunk_lpas(geometry);
         let asked = config.number(&Self::INFO, "subspace", 1.0..=65_536.0)? as u32;
         let most = (config.exported_pages / LEAST_SUBSPACES).max(1).next_power_of_two();
         let subspace_pages = asked.next_power_of_two().min(most).max(chunk_lpas);
@@ -122,42 +115,11 @@ impl Lftl {
         }
         Ok(())
     }
-
-    /// Makes every translation page current, then writes a checkpoint.
-    fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
-        let done = self.clean_all(flash)?;
-        let records = &self.map.records;
-        checkpoint::write_directory(flash, records.words(), |i| records.word(i), &mut self.journal, done)
-    }
 }
 
-impl KeepsRoom for Lftl {
-    type Collector = Collector;
+impl Mapping for Map {
+    type Pages = Records;
 
-    #[inline]
-    fn thresholds(&self) -> Thresholds {
-        self.thresholds
-    }
-
-    #[inline]
-    fn collector(&self) -> &Collector {
-        &self.collector
-    }
-
-    fn collector_mut(&mut self) -> &mut Collector {
-        &mut self.collector
-    }
-
-    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
-        self.collector.step(flash, &mut self.map, &mut self.writer, &mut self.journal)
-    }
-
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        self.map.clean_one(flash)
-    }
-}
-
-impl Scheme for Lftl {
     const INFO: Info = Info {
         name: "lftl",
         what: "linear models of write streams, by subspace; outliers, models and log mappings in one demand cache",
@@ -186,12 +148,15 @@ impl Scheme for Lftl {
         ],
     };
 
-    const REWRITES: bool = true;
+    fn shape(records: &mut Records, geometry: &Geometry, config: &Config) -> Result<(), ConfigError> {
+        let most_packed = config.cache_bytes as usize + 2 * geometry.page_bytes as usize;
+        records.group(Self::chunk_lpas(geometry).ilog2(), most_packed);
+        Ok(())
+    }
 
-    fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
-        config.check_parameters(&Self::INFO)?;
+    fn new<N: Nand>(flash: &mut Flash<N>, _records: &Records, config: &Config) -> Result<Self, ConfigError> {
         let geometry = flash.nand().geometry().clone();
-        let shape = Self::shape(config, &geometry)?;
+        let shape = Self::shape_of(config, &geometry)?;
         let lists = BlockLists::new(&geometry).map_err(|what| ConfigError(format!("scheme lftl: {what}")))?;
         let list_bytes = lists.list_bytes();
         if flash.reserve(0, list_bytes as u32).is_err() {
@@ -199,12 +164,9 @@ impl Scheme for Lftl {
                 "scheme lftl: the block list of a linear group takes {list_bytes} bytes of OOB beside {}, and this array has {}",
                 Oob::BYTES,
                 geometry.oob_bytes
-            ))
-            .into());
+            )));
         }
-        let chunks = config.exported_pages.div_ceil(shape.chunk_lpas);
-        let spare = check_room(flash, chunks + 1, config)?;
-        let subspaces = config.exported_pages.div_ceil(shape.subspace_pages);
+        let (subspaces, spare) = (config.exported_pages.div_ceil(shape.subspace_pages), flash.space.spare);
         let streams = match config.parameter(&Self::INFO, "groups").as_str() {
             "auto" => Open::limit(spare, subspaces),
             _ => (config.number(&Self::INFO, "groups", 0.0..=200.0)? as u32).min(spare),
@@ -212,164 +174,121 @@ impl Scheme for Lftl {
         let open =
             Open::new(config.exported_pages, shape.subspace_pages, geometry.superblock_pages(), streams);
         Self::check_budget(&shape, lists.bytes() + open.bytes())?;
-        let mut map = Map::new(shape, lists, open, Self::settings(config)?, geometry.page_bytes);
-        let mut journal = Journal::new(geometry.page_bytes);
-        recover::recover(flash, &mut map, &mut journal)?;
-        flash.add_streams(streams as usize);
-        flash.keep_reserve(config.foreground_superblocks);
-        Ok(Lftl {
-            map,
-            writer: Writer::new(Stream::COUNT + streams as usize, list_bytes),
-            collector: Collector::new(config.victims),
-            journal,
-            thresholds: Thresholds::new(config),
-            trimmed: Vec::with_capacity(MOST_LPAS),
-        })
+        Ok(Map::with(shape, lists, open, Self::settings(config)?, geometry.page_bytes))
     }
 
-    // Lookups
+    fn restore<N: Nand>(
+        &mut self,
+        recovery: &mut Recovery<'_, N>,
+        records: &mut Records,
+    ) -> Result<(), Fault> {
+        recover::restore(recovery, self, records)
+    }
 
-    fn read<N: Nand>(
+    fn lookup<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        records: &mut Records,
         lpn: Lpn,
         rest: u32,
         at: Done,
-    ) -> Result<(Option<Oob>, Done), Fault> {
-        self.make_room(flash, None)?;
-        let (found, known) = self.map.lookup(flash, lpn, rest, at)?;
-        flash.counters.lookups += 1;
-        flash.counters.cmt_hits += u64::from(found.hit && !found.by_model);
-        let Some(ppn) = found.ppn else { return Ok((None, known)) };
-        if found.hit && found.by_model {
-            flash.follow_prediction();
-        }
-        let (oob, done) = flash.read_data(ppn, lpn, Cause::Host, known)?;
-        Ok((Some(oob), done))
-    }
-
-    fn expect<N: Nand>(&self, _flash: &Flash<N>, lpn: Lpn, _soon: bool) {
-        self.map.cache.expect(lpn);
-    }
-
-    // Updates
-
-    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
-        let spare = flash.free_superblocks() > self.thresholds.background;
-        let group = self.map.open.choose(lpn, |stream| flash.space.left(stream), spare);
-        let stream = self.map.open.stream(group);
-        self.make_room(flash, Some(stream))?;
-        let content = Content::version(flash.next_version());
-        let (map, from, cause) = (&mut self.map, Source::Host, Cause::Host);
-        let (ppn, programmed) = self.writer.program(flash, map, stream, lpn, content, from, cause, at)?;
-        let updated = map.lookup(flash, lpn, rest, at).and_then(|(old, known)| {
-            let known = map.put(flash, lpn, ppn, programmed, Cause::Translation, known)?;
-            Ok((old, known))
-        });
-        let (old, known) = match updated {
-            Ok(updated) => updated,
-            Err(fault) => {
-                flash.invalidate(ppn);
-                return Err(fault);
-            }
-        };
-        if let Some((_, local)) = map.lists.local(ppn) {
-            map.open.wrote(group, lpn, local);
-        }
-        flash.counters.lookups += 1;
-        flash.counters.cmt_hits += u64::from(old.hit && !old.by_model);
-        flash.counters.model_updates += u64::from(old.hit && old.by_model);
-        if let Some(old) = old.ppn {
-            flash.invalidate(old);
-        }
-        Ok(flash.join(programmed, known))
+    ) -> Result<Lookup, Fault> {
+        self.find(flash, records, lpn, rest, at)
     }
 
     fn trim<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        first: Lpn,
-        pages: u32,
+        records: &mut Records,
+        chunk: Vtpn,
+        offsets: Range<u32>,
         at: Done,
     ) -> Result<Done, Fault> {
-        if pages == 0 {
-            return Ok(at);
-        }
-        self.make_room(flash, Some(Stream::HOST))?;
-        if self.journal.is_nearly_full(flash) {
-            self.checkpoint(flash)?;
-        }
-        // Recorded first: collection, which may run in between, makes it durable before it erases anything.
-        self.journal.trimmed(flash, first, pages)?;
-        let mut done = at;
-        let (mut lpn, end) = (first.0, first.0 + pages);
-        while lpn < end {
-            self.make_room(flash, Some(Stream::HOST))?;
-            let (chunk, offset) = self.map.place(Lpn(lpn));
-            let count = (end - lpn).min(self.map.lpns_in(chunk) - u32::from(offset));
-            let range = u32::from(offset)..u32::from(offset) + count;
-            let known = self.map.trim(flash, chunk, range, at, &mut self.trimmed)?;
-            for &page in &self.trimmed {
-                flash.invalidate(page);
-            }
-            done = flash.join(done, known);
-            lpn += count;
-        }
-        Ok(done)
+        let mut pages = std::mem::take(&mut self.trimmed);
+        let known = self.unmap(flash, records, chunk.0, offsets, at, &mut pages);
+        pages.drain(..).for_each(|page| flash.invalidate(page));
+        self.trimmed = pages;
+        known
     }
 
-    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
-        self.make_room(flash, Some(Stream::HOST))?;
-        self.journal.write_pending(flash)?;
-        let settled = flash.settle();
-        Ok(flash.join(settled, at))
+    fn clean_one<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+    ) -> Result<Option<Done>, Fault> {
+        self.clean_first(flash, records)
     }
 
-    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        self.use_pause(flash)
+    fn expect<N: Nand>(&self, _flash: &Flash<N>, _records: &Records, lpn: Lpn, _soon: bool) {
+        self.cache.expect(lpn);
     }
 
-    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        self.rewrite_some(flash)
+    fn entries<N: Nand>(&self, of: Unit<'_, N, Records>, entries: &mut Vec<u32>) {
+        self.table(of.unit.0, of.content, entries);
     }
 
-    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
-        self.make_room(flash, Some(Stream::HOST))?;
-        self.checkpoint(flash)
-    }
-
-    // Checks
-
-    fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
-        self.map.each(flash, 0..self.map.shape().exported_pages, each);
-    }
-
-    fn mapped_in<N: Nand>(&self, flash: &Flash<N>, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
-        self.map.each(flash, first.0..first.0 + pages, each);
-    }
-
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
-        flash.space.check()?;
-        self.map.check(flash)?;
-        let mut audit = Audit::new(flash);
-        self.mapping(flash, &mut |lpn, ppn| audit.mapped(lpn, ppn));
-        Ok(audit.finish(self.map.records.directory())?)
-    }
-
-    fn memory(&self) -> Memory {
-        let map = &self.map;
-        let [nodes, points, models, identifiers] = map.cache.parts();
+    fn memory(&self, _records: &Records) -> Memory {
+        let [nodes, points, models, identifiers] = self.cache.parts();
         Memory {
             parts: vec![
-                ("directory", map.records.directory_bytes()),
-                ("block lists", map.lists.bytes()),
-                ("subspaces and open groups", map.open.bytes()),
+                ("block lists", self.lists.bytes()),
+                ("subspaces and open groups", self.open.bytes()),
                 ("TP nodes", nodes),
                 ("point mappings", points),
                 ("linear models", models),
                 ("outlier identifiers", identifiers),
-                ("kept free for the directory", map.cache.slack()),
+                ("kept free for the directory", self.cache.slack()),
             ],
         }
+    }
+
+    fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
+        self.check_chunks(flash, records)
+    }
+}
+
+impl Update for Map {
+    /// A trim of any length goes by chunks.
+    const TRIM_BY_ENTRY: u32 = 0;
+
+    fn update<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+        lpn: Lpn,
+        rest: u32,
+        ppn: Option<Ppn>,
+        programmed: Done,
+        at: Done,
+    ) -> Result<Lookup, Fault> {
+        let old = self.find(flash, records, lpn, rest, at)?;
+        let Some(ppn) = ppn else {
+            let (chunk, offset) = records.units().place(lpn);
+            let done = self.unmap(flash, records, chunk.0, offset..offset + 1, old.done, &mut Vec::new())?;
+            return Ok(Lookup { done, ..old });
+        };
+        let done = self.put(flash, records, lpn, ppn, programmed, Cause::Translation, old.done)?;
+        if let Some((_, local)) = self.lists.local(ppn) {
+            self.open.wrote(lpn, local);
+        }
+        Ok(Lookup { done, ..old })
+    }
+
+    /// New log mappings, which count at once: no mapping on flash has to change before the originals are erased.
+    fn moved<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+        _chunk: Vtpn,
+        moves: &[Moved],
+    ) -> Result<Done, Fault> {
+        let mut copied = Done::READY;
+        for moved in moves {
+            let (cause, at) = (Cause::Collection, Done::READY);
+            self.put(flash, records, moved.lpn, moved.to, moved.done, cause, at)?;
+            copied = flash.join(copied, moved.done);
+        }
+        flash.counters.gc_hits += moves.len() as u64;
+        Ok(copied)
     }
 }

@@ -80,6 +80,8 @@ pub struct Open {
     subspaces: Vec<Subspace>,
     /// The shared group first.
     groups: Vec<Group>,
+    /// The group chosen last.
+    chosen: usize,
     writes: u64,
     /// Pages of the host after which a group that was not written can be taken over.
     cold: u64,
@@ -106,6 +108,7 @@ impl Open {
                 exported_pages.div_ceil(subspace_pages) as usize
             ],
             groups: shared.chain((0..streams as usize).map(|at| group(Stream::further(at)))).collect(),
+            chosen: 0,
             writes: 0,
             cold: u64::from(superblock_pages / 4),
         }
@@ -126,9 +129,14 @@ impl Open {
         self.subspaces.len() as u32
     }
 
-    /// The group that the host's next version of `lpn` goes to. `left` tells the pages that a stream's superblock still has, and
+    /// Groups, the shared one included.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The stream of the group that the host's next version of `lpn` goes to. `left` tells the pages that a stream's superblock still has, and
     /// `spare` that one can be opened without starting collection.
-    pub fn choose(&mut self, lpn: Lpn, left: impl Fn(Stream) -> u32, spare: bool) -> usize {
+    pub fn choose(&mut self, lpn: Lpn, left: impl Fn(Stream) -> u32, spare: bool) -> Stream {
         let subspace = lpn.0 / self.subspace_pages;
         let it = &mut self.subspaces[subspace as usize];
         let streams = it.wrote(lpn);
@@ -149,7 +157,8 @@ impl Open {
             (group.found, group.exemplary_of) = (0, NONE);
         }
         self.subspaces[subspace as usize].group = chosen as u8;
-        chosen
+        self.chosen = chosen;
+        self.groups[chosen].stream
     }
 
     fn for_stream(&self, left: impl Fn(Stream) -> u32, spare: bool) -> usize {
@@ -163,14 +172,9 @@ impl Open {
         unused.or_else(cold).map_or(0, |(at, _)| at)
     }
 
-    /// The stream of a group.
-    pub fn stream(&self, group: usize) -> Stream {
-        self.groups[group].stream
-    }
-
-    /// A page of the host was programmed in a group: gathers the exemplary set.
-    pub fn wrote(&mut self, group: usize, lpn: Lpn, local: u16) {
-        let it = &mut self.groups[group];
+    /// A page of the host was programmed in the group that was chosen for it: gathers the exemplary set.
+    pub fn wrote(&mut self, lpn: Lpn, local: u16) {
+        let it = &mut self.groups[self.chosen];
         let follows = it.last == (lpn.0.wrapping_sub(1), local.wrapping_sub(1));
         it.last = (lpn.0, local);
         let subspace = lpn.0 / self.subspace_pages;
@@ -210,8 +214,13 @@ mod tests {
         Open::new(16 * SUBSPACE, SUBSPACE, 800, streams)
     }
 
+    fn choose(open: &mut Open, lpn: u32, left: impl Fn(Stream) -> u32, spare: bool) -> usize {
+        open.choose(Lpn(lpn), left, spare);
+        open.chosen
+    }
+
     fn write(open: &mut Open, first: u32, pages: u32, left: u32, spare: bool) -> Vec<usize> {
-        (first..first + pages).map(|lpn| open.choose(Lpn(lpn), |_| left, spare)).collect()
+        (first..first + pages).map(|lpn| choose(open, lpn, |_| left, spare)).collect()
     }
 
     #[test]
@@ -233,7 +242,7 @@ mod tests {
         let mut open = open(2);
         let unopened = |stream: Stream| if stream == Stream::further(1) { 0 } else { 10 };
         assert_eq!(write(&mut open, 0, 100, 0, true)[99], 1);
-        let second = (SUBSPACE..SUBSPACE + 100).map(|lpn| open.choose(Lpn(lpn), unopened, true));
+        let second = (SUBSPACE..SUBSPACE + 100).map(|lpn| choose(&mut open, lpn, unopened, true));
         assert_eq!(second.last(), Some(2));
         let third = |open: &mut Open, from, pages| write(open, 2 * SUBSPACE + from, pages, 7, false);
         assert_eq!(third(&mut open, 0, 90)[89], 0);
@@ -247,7 +256,7 @@ mod tests {
         let mut open = open(1);
         let mut set = Vec::new();
         for (lpn, local) in [(10, 0), (11, 1), (2000, 2), (2001, 3), (12, 4), (13, 5), (14, 6), (15, 7)] {
-            open.wrote(0, Lpn(lpn), local);
+            open.wrote(Lpn(lpn), local);
         }
         open.take_exemplary(1, |_| true, &mut set);
         assert!(set.is_empty());

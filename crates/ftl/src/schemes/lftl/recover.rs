@@ -16,37 +16,37 @@
 //! search has found, so that the list of the newer one is right, and what a record says of the older ones does not matter.
 
 use super::map::Map;
-use crate::checkpoint::Journal;
-
-use crate::flash::Flash;
+use crate::mapping::Pages;
 use crate::records::newer::{compare, Newer, Since};
-use crate::recover::{gather, Recovery};
+use crate::records::Records;
+use crate::recover::Recovery;
 use crate::space::State;
 use crate::table::mapped;
 use nand::{Fault, Nand, PageKind, Pbn, Ppn};
 
-/// Rebuilds directory, space, journal and mapping from what the array holds.
-pub fn recover<N: Nand>(flash: &mut Flash<N>, map: &mut Map, journal: &mut Journal) -> Result<(), Fault> {
-    let (exported, chunks) = (map.shape().exported_pages, map.records.groups());
-    let mut recovery = gather(flash, journal, exported, chunks)?;
-    lists(&mut recovery, map)?;
-    map.records.recover(&mut recovery)?;
-    let (lpas, mut table) = (map.shape().chunk_lpas, Vec::new());
-    let first_lpn = |chunk| chunk * lpas;
-    let behind =
-        compare(&mut recovery, &map.records, exported, first_lpn, |recovery, chunk, record, newer| {
-            map.chunk(chunk).decode(&map.lists, record, &mut table);
-            let mut changes = compare_chunk(recovery, &table, newer);
-            if record.is_empty() {
-                changes.retain(|change| change.1.is_some());
-            }
-            Ok(changes)
-        })?;
+/// Takes over what a recovery found.
+pub fn restore<N: Nand>(
+    recovery: &mut Recovery<'_, N>,
+    map: &mut Map,
+    records: &mut Records,
+) -> Result<(), Fault> {
+    lists(recovery, map)?;
+    records.restore(recovery)?;
+    map.found(records);
+    let mut table = Vec::new();
+    let behind = compare(recovery, records, |recovery, chunk, record, newer| {
+        map.chunk(chunk).decode(&map.lists, record, &mut table);
+        let mut changes = compare_chunk(recovery, &table, newer);
+        if record.is_empty() {
+            changes.retain(|change| change.1.is_some());
+        }
+        Ok(changes)
+    })?;
     for (chunk, changes) in behind {
         let at = recovery.at;
-        map.restore(recovery.flash, chunk, &changes, at)?;
+        map.change(recovery.flash, records, chunk, &changes, at)?;
     }
-    recovery.erase_obsolete(journal)
+    Ok(())
 }
 
 /// Reads the block list of every superblock that holds data.

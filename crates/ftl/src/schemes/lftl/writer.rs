@@ -1,9 +1,12 @@
 //! Programs data pages, each with the block list of its linear group in its OOB.
 
+use super::collect::AtOnce;
 use super::map::Map;
 use crate::counters::Cause;
+use crate::engine::Placement;
 use crate::flash::{Content, Flash};
 use crate::list::NONE;
+use crate::scheme::{Config, ConfigError};
 use crate::space::{State, Stream};
 use nand::{Done, Fault, Lpn, Nand, Pbn, Ppn, Source};
 
@@ -14,20 +17,33 @@ pub struct Writer {
     superblocks: Vec<u32>,
     /// The block list of a page.
     list: Vec<u8>,
+    /// Free superblocks above which one can be opened without starting collection.
+    spare: u32,
 }
 
-impl Writer {
-    /// For `streams` streams.
-    pub fn new(streams: usize, list_bytes: usize) -> Writer {
-        Writer { superblocks: vec![NONE; streams], list: Vec::with_capacity(list_bytes + 8) }
+impl Placement<Map> for Writer {
+    type Copies = AtOnce;
+
+    fn open<N: Nand>(flash: &mut Flash<N>, map: &mut Map, config: &Config) -> Result<Self, ConfigError> {
+        let streams = map.open.groups() - 1;
+        flash.add_streams(streams);
+        Ok(Writer {
+            superblocks: vec![NONE; Stream::COUNT + streams],
+            list: Vec::with_capacity(map.lists.list_bytes() + 8),
+            spare: config.background_superblocks,
+        })
     }
 
-    /// Programs a data page at the next page of a stream. When the stream leaves a superblock, its linear group is closed.
-    #[allow(clippy::too_many_arguments)]
-    pub fn program<N: Nand>(
+    fn stream<N: Nand>(&mut self, map: &mut Map, flash: &mut Flash<N>, lpn: Lpn, _rest: u32) -> Stream {
+        let spare = flash.free_superblocks() > self.spare;
+        map.open.choose(lpn, |stream| flash.space.left(stream), spare)
+    }
+
+    /// When the stream leaves a superblock, its linear group is closed.
+    fn program<N: Nand>(
         &mut self,
-        flash: &mut Flash<N>,
         map: &mut Map,
+        flash: &mut Flash<N>,
         stream: Stream,
         lpn: Lpn,
         content: Content,
@@ -48,7 +64,9 @@ impl Writer {
             }
         }
     }
+}
 
+impl Writer {
     /// The superblock of the page that a stream writes next. One that is opened for it gets its block list.
     fn next_superblock<N: Nand>(&mut self, flash: &mut Flash<N>, map: &mut Map, stream: Stream) -> u32 {
         let mut next = flash.space.upcoming(flash.nand(), stream).next();
