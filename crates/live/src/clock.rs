@@ -1,8 +1,9 @@
 //! Virtual time beside the wall's.
 //!
-//! The device model runs along with every request, so that its latency is known whether or not anybody waits for it.
-//! Virtual time follows the wall; and where the real device is faster than the modelled one it runs ahead, so that the
-//! model never has more requests in flight than the clients have: their loops stay closed in both worlds.
+//! The device model runs along with every request, so that its latency is known whether or not anybody waits
+//! for it. Virtual time follows the wall; and where the real device is faster than the modelled one it runs
+//! ahead, so that the model never has more requests in flight than the clients have: their loops stay closed
+//! in both worlds.
 
 use std::time::Instant;
 
@@ -104,6 +105,11 @@ impl Latencies {
     }
 }
 
+/// From one moment to another, ns; 0 when they are the other way round.
+pub(crate) fn nanos(now: Instant, since: Instant) -> u64 {
+    u64::try_from(now.saturating_duration_since(since).as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The virtual clock of a device and the requests in flight under it.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -153,7 +159,7 @@ impl Clock {
     /// Lets virtual time pass up to the present of the wall.
     pub fn catch_up(&mut self, timing: &mut Queued) {
         let (begun, ns) = self.begun;
-        let wall = ns.saturating_add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let wall = ns.saturating_add(nanos(Instant::now(), begun));
         if timing.now() >= wall {
             return;
         }
@@ -195,8 +201,8 @@ impl Clock {
         (timing.arrival(), timing.now())
     }
 
-    /// The request that arrived at `arrived` is over when `done` is. Its ticket will be among [`Clock::over`] then, if
-    /// anybody waits.
+    /// The request that arrived at `arrived` is over when `done` is. Its ticket will be among [`Clock::over`]
+    /// then, if anybody waits.
     pub fn watch(&mut self, timing: &mut Queued, kind: usize, arrived: u64, done: Done) -> u64 {
         let tag = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());

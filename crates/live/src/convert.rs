@@ -1,15 +1,17 @@
 //! One device's content into another device: another scheme, another shape.
 //!
-//! The old scheme recovers its image and tells what is mapped; the new one writes that. So any scheme can follow any other,
-//! and what the old one would have read is what the new one holds.
+//! The old scheme recovers its image and tells what is mapped; the new one writes that. So any scheme can
+//! follow any other, and what the old one would have read is what the new one holds.
 
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use nand::Device;
 
-use crate::engine::{Op, Request};
-use crate::export::{create, describe, open, Export, LiveError};
+use crate::error::LiveError;
+use crate::export::Export;
+use crate::image::{create, describe, open};
+use crate::request::{IoError, Op, Request};
 use crate::settings::Settings;
 
 /// Bytes copied at once.
@@ -26,8 +28,8 @@ pub struct Converted {
     pub holes: u64,
 }
 
-/// Makes the image `to` with what `from` holds. `from` stays; `to` is there as a whole or not at all. `progress` hears how
-/// many bytes of how many are dealt with.
+/// Makes the image `to` with what `from` holds. `from` stays; `to` is there as a whole or not at all.
+/// `progress` hears how many bytes of how many are dealt with.
 pub fn convert(
     from: &Path,
     to: &Path,
@@ -37,7 +39,7 @@ pub fn convert(
 ) -> Result<Converted, LiveError> {
     let (old, _) = describe(from)?;
     if device.exported_bytes() < old.exported_bytes() {
-        return Err(LiveError(format!(
+        return Err(LiveError::Refused(format!(
             "{} exports {} bytes but {} would export {}; give a device or --export that is not smaller",
             from.display(),
             old.exported_bytes(),
@@ -46,7 +48,7 @@ pub fn convert(
         )));
     }
     if to.symlink_metadata().is_ok() {
-        return Err(LiveError(format!(
+        return Err(LiveError::Refused(format!(
             "{}: there is such a file already; remove it, or choose another name",
             to.display()
         )));
@@ -57,15 +59,14 @@ pub fn convert(
     let (target, _) = open(&unfinished.0, false)?;
     let converted = copy(&*source, &*target, progress)?;
     let off = |name: &Path, export: &dyn Export| {
-        let failed =
-            |error| LiveError(format!("{}: not switched off in good order ({error})", name.display()));
-        export.power_off().map_err(failed)
+        export.power_off().map_err(|error| {
+            LiveError::Refused(format!("{}: not switched off in good order ({error})", name.display()))
+        })
     };
     off(to, &*target)?;
     off(from, &*source)?;
-    std::fs::hard_link(&unfinished.0, to).map_err(|error| {
-        LiveError(format!("{}: the image cannot be given its name ({error})", to.display()))
-    })?;
+    let unnamed = format!("{}: the image cannot be given its name", to.display());
+    std::fs::hard_link(&unfinished.0, to).map_err(LiveError::host(unnamed))?;
     Ok(converted)
 }
 
@@ -93,7 +94,9 @@ fn copy(
     let size = source.exported_bytes();
     let mut converted = Converted::default();
     let mut at = 0;
-    let wrong = |what: &str, at: u64, error| LiveError(format!("{what} at byte {at} failed: {error}"));
+    let wrong = |what: &str, at: u64, error: IoError| {
+        LiveError::Refused(format!("{what} at byte {at} failed: {error}"))
+    };
     let mut buffer = vec![0; STEP_BYTES as usize];
     while at < size {
         let extents = source.extents(at, RANGE_BYTES.min(size - at), usize::MAX);

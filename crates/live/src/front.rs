@@ -1,21 +1,21 @@
-//! The way in for front ends that have one request at a time, or a ring of them: each request brings what to do with its
-//! answer. NBD has a way of its own, because its answers go out together.
+//! A device as its front ends use it: batches, answers that wait for a sync or for the device model.
 //!
-//! A thread that finds another one in the FTL leaves its request there and fetches the next: so nobody waits for the FTL,
-//! and what came in meanwhile is one batch, whose pages are written together. Bytes are fetched and answers given outside.
+//! Front ends that have one request at a time, or a ring of them, bring with each request what to do with its
+//! answer. A thread that finds another one in the FTL leaves its request there and fetches the next: so
+//! nobody waits for the FTL, and what came in meanwhile is one batch, whose pages are written together. Bytes
+//! are fetched and answers given outside. NBD submits batches of its own, because its answers go out
+//! together.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftl::Scheme;
-use nand::Medium;
-
-use crate::engine::{Answer, Engine, IoError, Request};
-use crate::nbd::nanos;
-use crate::pace::{Held, To};
+use crate::clock::nanos;
+use crate::export::Export;
+use crate::pace::{Delayed, Pacer, To};
 use crate::reads::Reads;
+use crate::request::{Answer, IoError, Op, Request};
 
 /// How often a thread that waits for requests to be made durable looks whether it has to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -26,10 +26,10 @@ const BATCH_BYTES: u64 = 4 << 20;
 const MOST_KEPT: usize = 1 << 20;
 
 /// Gives a client its answer: the bytes of a read, and nothing otherwise. Called once, by any thread.
-pub type Reply = Box<dyn FnOnce(Result<&[u8], IoError>) + Send>;
+pub(crate) type Reply = Box<dyn FnOnce(Result<&[u8], IoError>) + Send>;
 
 /// A request with what to do with its answer.
-pub struct Asked {
+pub(crate) struct Asked {
     /// What is asked for.
     pub request: Request,
     /// Who wants to know.
@@ -46,8 +46,8 @@ struct Unsettled {
 }
 
 /// What a batch needs, kept for the next one.
-struct Scratch<M: Medium> {
-    reads: Reads<M>,
+struct Scratch {
+    reads: Reads,
     batch: Vec<Request>,
     answers: Vec<Result<Answer, IoError>>,
     bytes: Vec<u8>,
@@ -77,9 +77,12 @@ impl Drop for Turn<'_> {
 }
 
 /// What all clients of one device share.
-pub(crate) struct Front<M: Medium> {
+pub(crate) struct Front {
+    export: Arc<dyn Export>,
+    /// Answers that wait for the device model, when they do.
+    pacer: Option<Pacer>,
     queue: Mutex<Queue>,
-    spare: Mutex<Vec<Scratch<M>>>,
+    spare: Mutex<Vec<Scratch>>,
     unsettled: Mutex<Vec<Unsettled>>,
     /// There is something unsettled.
     more: Condvar,
@@ -89,13 +92,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<M: Medium> Front<M> {
-    pub fn new() -> Front<M> {
-        Front {
+impl Front {
+    /// The front of a device that nobody else serves.
+    pub fn new(export: Arc<dyn Export>) -> Arc<Front> {
+        Arc::new(Front {
+            pacer: export.is_paced().then(Pacer::default),
+            export,
             queue: Mutex::default(),
             spare: Mutex::new(Vec::new()),
             unsettled: Mutex::new(Vec::new()),
             more: Condvar::new(),
+        })
+    }
+
+    /// The device.
+    pub fn export(&self) -> &dyn Export {
+        &*self.export
+    }
+
+    /// Where answers wait for the device model, on a paced device.
+    pub fn pacer(&self) -> Option<&Pacer> {
+        self.pacer.as_ref()
+    }
+
+    /// Gives the answers of a paced device when they are due, until `stop`; returns at once for any other.
+    pub fn pace(&self, stop: &AtomicBool) {
+        if let Some(pacer) = &self.pacer {
+            pacer.run(self.export(), stop);
         }
     }
 
@@ -117,39 +140,37 @@ impl<M: Medium> Front<M> {
         (count > 0).then(|| queue.waiting.drain(..count).collect())
     }
 
-    fn scratch(&self, page_bytes: u32) -> Scratch<M> {
+    fn scratch(&self) -> Scratch {
         lock(&self.spare).pop().unwrap_or_else(|| Scratch {
-            reads: Reads::new(page_bytes),
+            reads: Reads::new(self.export.page_bytes()),
             batch: Vec::new(),
             answers: Vec::new(),
             bytes: Vec::new(),
         })
     }
 
-    fn keep(&self, mut scratch: Scratch<M>) {
+    fn keep(&self, mut scratch: Scratch) {
         if scratch.bytes.capacity() > MOST_KEPT {
             scratch.bytes = Vec::new();
         }
         scratch.batch.clear();
         lock(&self.spare).push(scratch);
     }
-}
 
-impl<S: Scheme, M: Medium> Engine<S, M> {
-    /// Carries a batch out, in order, and answers each request as soon as its promise is kept; unless another thread is in
-    /// the FTL, which then does that.
-    pub(crate) fn carry_out(&self, asked: Vec<Asked>) {
-        self.arrived(asked.len());
+    /// Carries a batch out, in order, and answers each request as soon as its promise is kept; unless another
+    /// thread is in the FTL, which then does that.
+    pub fn carry_out(&self, asked: Vec<Asked>) {
+        self.export.arrived(asked.len());
         let since = Instant::now();
-        lock(&self.front.queue).waiting.extend(asked.into_iter().map(|asked| (asked, since)));
-        while let Some(batch) = self.front.next() {
+        lock(&self.queue).waiting.extend(asked.into_iter().map(|asked| (asked, since)));
+        while let Some(batch) = self.next() {
             self.answer(batch);
         }
     }
 
     fn answer(&self, asked: Vec<(Asked, Instant)>) {
-        let turn = Turn(&self.front.queue);
-        let mut scratch = self.front.scratch(self.page_bytes());
+        let turn = Turn(&self.queue);
+        let mut scratch = self.scratch();
         let Scratch { reads, batch, answers, bytes } = &mut scratch;
         let replies: Vec<(Reply, Instant)> = asked
             .into_iter()
@@ -158,7 +179,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
                 (reply, since)
             })
             .collect();
-        self.submit(batch, reads, answers);
+        self.export.submit(batch, reads, answers);
         drop(turn);
         let total: usize = batch.iter().map(read_bytes).sum();
         bytes.resize(total, 0);
@@ -185,8 +206,8 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             rest = later;
             let outcome = match answers[index] {
                 Ok(Answer::Durable(operation)) => {
-                    lock(&self.front.unsettled).push(Unsettled { operation, ticket, kind, since, reply });
-                    self.front.more.notify_one();
+                    lock(&self.unsettled).push(Unsettled { operation, ticket, kind, since, reply });
+                    self.more.notify_one();
                     continue;
                 }
                 Ok(Answer::Read(_) | Answer::Done) => Ok(content),
@@ -194,7 +215,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             };
             self.give(reply, outcome, ticket, kind, since);
         }
-        self.front.keep(scratch);
+        self.keep(scratch);
     }
 
     /// Answers now, or when the device model is done.
@@ -210,34 +231,34 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             Some((pacer, ticket)) => {
                 let outcome = outcome.map(<[u8]>::to_vec);
                 let call = Box::new(move || reply(outcome.as_deref().map_err(|&error| error)));
-                pacer.hold(ticket, Held { to: To::Call(call), kind, since });
+                pacer.delay(ticket, Delayed { to: To::Call(call), kind, since });
             }
             None => {
                 reply(outcome);
-                self.left(1);
+                self.export.left(1);
                 if outcome.is_ok() {
-                    self.waited(std::iter::once((kind, nanos(Instant::now(), since))));
+                    self.export.waited(&mut std::iter::once((kind, nanos(Instant::now(), since))));
                 }
             }
         }
     }
 
     /// Answers what has to be durable first, until `stop`; what waits then is still answered.
-    pub(crate) fn settle(&self, stop: &AtomicBool) {
+    pub fn settle(&self, stop: &AtomicBool) {
         loop {
             let jobs = {
-                let mut waiting = lock(&self.front.unsettled);
+                let mut waiting = lock(&self.unsettled);
                 while waiting.is_empty() {
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
-                    let waited = self.front.more.wait_timeout(waiting, PATIENCE);
+                    let waited = self.more.wait_timeout(waiting, PATIENCE);
                     waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 std::mem::take(&mut *waiting)
             };
             let last = jobs.iter().map(|job| job.operation).max().unwrap_or(0);
-            let outcome = self.make_durable(last);
+            let outcome = self.export.make_durable(last);
             for Unsettled { ticket, kind, since, reply, .. } in jobs {
                 self.give(reply, outcome.map(|()| &[][..]), ticket, kind, since);
             }
@@ -246,7 +267,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
 }
 
 fn read_bytes(request: &Request) -> usize {
-    if request.op == crate::engine::Op::Read {
+    if request.op == Op::Read {
         request.length as usize
     } else {
         0

@@ -1,16 +1,15 @@
 //! A file that is the device, for any program: FUSE, a thin front end.
 //!
-//! The kernel sends one request at a time to each of a few threads, which leave it with the device and take the next. So as
-//! many are in flight as the program has, but for those that still wait in the kernel: of these the device model, without
-//! pacing, does not know.
+//! The kernel sends one request at a time to each of a few threads, which leave it with the device and take
+//! the next. So as many are in flight as the program has, but for those that still wait in the kernel: of
+//! these the device model, without pacing, does not know.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -22,11 +21,14 @@ use fuser::{
 };
 use rustix::mount::UnmountFlags;
 
-use crate::engine::{IoError, Op, Request};
-use crate::export::{Export, LiveError};
-use crate::front::Asked;
-use crate::keeper::{panic_text, Keeper, Stop};
+use crate::error::LiveError;
+use crate::export::Export;
+use crate::front::{Asked, Front};
+use crate::guard::{words, Guard};
+use crate::keeper::Keeper;
 use crate::loops::Loop;
+use crate::request::{IoError, Op, Request};
+use crate::stop::Stop;
 
 const FILE: INodeNo = INodeNo(2);
 /// The device changes neither its size nor its name.
@@ -54,7 +56,7 @@ pub struct Mount {
     dir: PathBuf,
     serving: JoinHandle<io::Result<()>>,
     ended: Arc<AtomicBool>,
-    panic: Arc<Mutex<Option<String>>>,
+    guard: Arc<Guard>,
     keeper: Keeper,
 }
 
@@ -62,21 +64,25 @@ pub struct Mount {
 pub fn possible(dir: &Path) -> Result<(), LiveError> {
     let name = dir.display();
     if !Path::new("/dev/fuse").exists() {
-        return Err(LiveError(
+        return Err(LiveError::Refused(
             "/dev/fuse is missing, so nothing can be mounted; load the module fuse, or use ftl serve".into(),
         ));
     }
     match dir.metadata() {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(LiveError(format!("{name} is no folder; name one to mount on"))),
-        Err(error) if error.raw_os_error() == Some(STALE) => Err(LiveError(format!(
+        Ok(_) => Err(LiveError::Refused(format!("{name} is no folder; name one to mount on"))),
+        Err(error) if error.raw_os_error() == Some(STALE) => Err(LiveError::Refused(format!(
             "{name}: the mount of a server that died is still there; take it away with: umount {name}"
         ))),
-        Err(error) => Err(LiveError(format!("{name} cannot be mounted on ({error}); make the folder first"))),
+        Err(error) => {
+            let what = format!("{name} cannot be mounted on; make the folder first");
+            Err(LiveError::Host { what, error })
+        }
     }
 }
 
-/// Mounts the device on `dir`, where it is the file `name`. When it is unmounted from outside, `stop` is asked for.
+/// Mounts the device on `dir`, where it is the file `name`. When it is unmounted from outside, `stop` is
+/// asked for.
 pub fn mount(export: Arc<dyn Export>, name: &str, dir: &Path, stop: &Stop) -> Result<Mount, LiveError> {
     possible(dir)?;
     let refused = |error: io::Error| {
@@ -85,21 +91,20 @@ pub fn mount(export: Arc<dyn Export>, name: &str, dir: &Path, stop: &Stop) -> Re
         } else {
             "; who is not root needs fusermount3 of the package fuse3"
         };
-        LiveError(format!("{} cannot be mounted on ({error}){hint}", dir.display()))
+        LiveError::Host { what: format!("{} cannot be mounted on{hint}", dir.display()), error }
     };
-    // A server that the kernel writes its dirty pages to must not wait for that when it needs memory. Refused to users
-    // other than root, who cannot get into that position.
+    // A server that the kernel writes its dirty pages to must not wait for that when it needs memory. Refused
+    // to users other than root, who cannot get into that position.
     let _ = rustix::process::configure_io_flusher_behavior(true);
     let dir = dir.canonicalize().map_err(refused)?;
-    let panic = Arc::new(Mutex::new(None));
+    let (front, guard) = (Front::new(export.clone()), Guard::new(vec![export.clone()], stop));
     let disk = Disk {
         size: export.exported_bytes(),
         page_bytes: export.page_bytes(),
-        export: export.clone(),
+        front: front.clone(),
         name: name.into(),
         born: SystemTime::now(),
-        stop: stop.clone(),
-        panic: panic.clone(),
+        guard: guard.clone(),
     };
     let mut config = Config::default();
     config.mount_options = vec![
@@ -110,7 +115,7 @@ pub fn mount(export: Arc<dyn Export>, name: &str, dir: &Path, stop: &Stop) -> Re
     ];
     config.n_threads = Some(threads());
     config.clone_fd = true;
-    let keeper = Keeper::start(vec![export], stop)?;
+    let keeper = Keeper::start(&[front], &guard)?;
     let session = match Session::new(disk, &dir, &config) {
         Ok(session) => session,
         Err(error) => {
@@ -127,7 +132,7 @@ pub fn mount(export: Arc<dyn Export>, name: &str, dir: &Path, stop: &Stop) -> Re
         served
     };
     let serving = std::thread::Builder::new().name("fuse".into()).spawn(serve).map_err(refused)?;
-    Ok(Mount { file: dir.join(name), dir, serving, ended, panic, keeper })
+    Ok(Mount { file: dir.join(name), dir, serving, ended, guard, keeper })
 }
 
 impl Mount {
@@ -136,8 +141,8 @@ impl Mount {
         &self.file
     }
 
-    /// Serves until `stop` is asked for and nobody uses the file any more; `busy` is told once when somebody does. The
-    /// device stays switched on. Gives the words of a panic, if there was one.
+    /// Serves until `stop` is asked for and nobody uses the file any more; `busy` is told once when somebody
+    /// does. The device stays switched on. Gives the words of a panic, if there was one.
     pub fn run(
         self,
         stop: &Stop,
@@ -160,18 +165,18 @@ impl Mount {
             std::thread::sleep(PATIENCE);
         }
         let served = self.serving.join();
-        let kept = self.keeper.stop();
-        let panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner).take().or(kept);
-        let served = served.map_err(|panic| LiveError(panic_text(panic.as_ref())))?;
+        self.keeper.stop();
+        let panic = self.guard.panic();
+        let served = served.map_err(|panic| LiveError::Refused(words(panic.as_ref())))?;
         match served {
-            Err(error) if panic.is_none() => Err(LiveError(format!("serving the file failed ({error})"))),
+            Err(error) if panic.is_none() => Err(LiveError::host("serving the file failed")(error)),
             _ => Ok(panic),
         }
     }
 }
 
-/// Threads that take requests and give answers: one is in the FTL, the others copy bytes. With more than there are
-/// processors, waking and changing them takes longer than what they do.
+/// Threads that take requests and give answers: one is in the FTL, the others copy bytes. With more than
+/// there are processors, waking and changing them takes longer than what they do.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, |processors| processors.get().clamp(2, 8))
 }
@@ -187,19 +192,18 @@ fn unmount(dir: &Path) -> Result<bool, LiveError> {
             let unmounted = Command::new("fusermount3").args(["-u", "-q", "--"]).arg(dir).status();
             Ok(unmounted.is_ok_and(|status| status.success()))
         }
-        Err(error) => Err(LiveError(format!("{} cannot be unmounted ({error})", dir.display()))),
+        Err(error) => Err(LiveError::host(format!("{} cannot be unmounted", dir.display()))(error)),
     }
 }
 
 /// A folder with one file in it.
 struct Disk {
-    export: Arc<dyn Export>,
+    front: Arc<Front>,
     name: OsString,
     size: u64,
     page_bytes: u32,
     born: SystemTime,
-    stop: Stop,
-    panic: Arc<Mutex<Option<String>>>,
+    guard: Arc<Guard>,
 }
 
 impl Disk {
@@ -228,19 +232,11 @@ impl Disk {
         })
     }
 
-    /// Sends a request on its way. A panic in the device leaves it locked: what was asked for ends with EIO, and so does
-    /// everything after it.
+    /// Sends a request on its way. A panic in the device leaves it locked: what was asked for ends with EIO,
+    /// and so does everything after it.
     fn ask(&self, request: Request, reply: impl FnOnce(Result<&[u8], Errno>) + Send + 'static) {
         let reply = Box::new(move |outcome: Result<&[u8], IoError>| reply(outcome.map_err(errno)));
-        self.guard(|| self.export.carry_out(vec![Asked { request, reply }]));
-    }
-
-    fn guard(&self, work: impl FnOnce()) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
-            let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert_with(|| panic_text(panic.as_ref()));
-            self.stop.ask();
-        }
+        self.guard.run(|| self.front.carry_out(vec![Asked { request, reply }]));
     }
 
     /// Makes a range zero, which forgets its pages.
@@ -262,9 +258,8 @@ impl Disk {
                     Err(error) => reply.error(error),
                 });
             }
-            let mut done = Err(IoError::Off);
-            self.guard(|| done = self.export.request(&request, &mut []));
-            if let Err(error) = done {
+            let done = self.guard.run(|| self.front.export().request(&request, &mut []));
+            if let Err(error) = done.unwrap_or(Err(IoError::Off)) {
                 return reply.error(errno(error));
             }
         }
@@ -274,7 +269,7 @@ impl Disk {
     fn seek(&self, from: u64, allocated: bool) -> Result<Option<u64>, IoError> {
         let mut at = from;
         while at < self.size {
-            let found = self.export.extents(at, self.size - at, 1)?;
+            let found = self.front.export().extents(at, self.size - at, 1)?;
             match found.first() {
                 Some(extent) if extent.allocated == allocated => return Ok(Some(at)),
                 Some(extent) if extent.length > 0 => at += extent.length,
@@ -319,8 +314,8 @@ impl Filesystem for Disk {
         }
     }
 
-    /// Times and owners stay as they are. So does the size: opening for truncation is as with a block device, which
-    /// programs that write images rely on; truncating an open file is an error, as with a block device.
+    /// Times and owners stay as they are. So does the size: opening for truncation is as with a block device,
+    /// which programs that write images rely on; truncating an open file is an error, as with a block device.
     fn setattr(
         &self,
         _: &fuser::Request,
@@ -464,9 +459,8 @@ impl Filesystem for Disk {
         let Some(from) = from.filter(|_| [SEEK_DATA, SEEK_HOLE].contains(&whence)) else {
             return reply.error(Errno::ENXIO);
         };
-        let mut found = Err(IoError::Off);
-        self.guard(|| found = self.seek(from, whence == SEEK_DATA));
-        match found {
+        let found = self.guard.run(|| self.seek(from, whence == SEEK_DATA));
+        match found.unwrap_or(Err(IoError::Off)) {
             Ok(Some(at)) => reply.offset(at as i64),
             // Behind the last byte there is a hole.
             Ok(None) if whence == SEEK_HOLE => reply.offset(self.size as i64),

@@ -1,21 +1,20 @@
 //! The live device: an image file behind any scheme, served to real programs.
 //!
-//! | file | what |
+//! From what clients speak down to the flash, each room knows only those below it:
+//!
+//! | room | what |
 //! | --- | --- |
-//! | `settings.rs` | what an image says beside its device: scheme, cache, thresholds |
-//! | `engine.rs` | one FTL, many clients: byte ranges become pages, bytes move beside it, answers keep their promises |
-//! | `clock.rs` | virtual time beside the wall's |
-//! | `pace.rs` | answers that wait for the device model |
-//! | `export.rs` | images by name, opened with the scheme they were made for |
-//! | `reads.rs`, `record.rs` | the bytes of reads; what the device sees, told |
-//! | `front.rs` | requests that bring what to do with their answer |
-//! | `keeper.rs` | what a device needs beside its front end |
-//! | `nbd/` | the NBD server |
-//! | `fuse.rs`, `loops.rs` | a file that is the device, and a loop device on it |
-//! | `vhost/` | a virtio block device for virtual machines |
-//! | `convert.rs` | one device's content into another |
-//! | `listen.rs` | sockets |
-//! | `metrics.rs` | what is counted, for Prometheus |
+//! | `nbd/`, `fuse.rs`, `vhost/` | front ends: an NBD server, a file, a virtio disk for virtual machines |
+//! | `metrics.rs`, `convert.rs` | what is counted, for Prometheus; one device's content into another |
+//! | `keeper.rs` | threads that look after devices while they are served |
+//! | `front.rs`, `pace.rs` | a device as front ends use it: batches, answers that wait for a sync or for the device model |
+//! | `guard.rs` | what a panic ends |
+//! | `image.rs` | images by name, opened with the scheme that they were made for |
+//! | `engine/` | one FTL, many clients: byte ranges become pages, answers keep their promises |
+//! | `export.rs` | a device as everything above sees it, whatever its scheme |
+//! | `reads.rs`, `record.rs`, `clock.rs` | the bytes of reads; requests, told as they come; virtual time beside the wall's |
+//! | `request.rs`, `snapshot.rs`, `settings.rs` | what is asked and answered; a device's counts; what an image says of its scheme |
+//! | `listen.rs`, `loops.rs`, `stop.rs`, `error.rs` | sockets, loop devices, how a server is stopped, errors |
 //!
 //! `sim` and this crate do not know each other: a scheme cannot tell which of them runs it.
 #![forbid(unsafe_code)]
@@ -23,9 +22,12 @@
 mod clock;
 mod convert;
 mod engine;
+mod error;
 mod export;
 mod front;
 pub mod fuse;
+mod guard;
+mod image;
 mod keeper;
 mod listen;
 mod loops;
@@ -34,18 +36,25 @@ pub mod nbd;
 mod pace;
 mod reads;
 mod record;
+mod request;
 mod settings;
+mod snapshot;
+mod stop;
 pub mod vhost;
 
 pub use clock::{Latencies, Latency};
 pub use convert::{convert, Converted};
-pub use engine::{Answer, Engine, Extent, IoError, Op, Opened, Request, Snapshot};
-pub use export::{create, describe, open, Export, LiveError};
-pub use front::{Asked, Reply};
-pub use keeper::Stop;
-pub use listen::{Address, Listeners};
+pub use engine::Engine;
+pub use error::{LiveError, PowerOffError};
+pub use export::{Export, Served};
+pub use guard::Ended;
+pub use image::{create, describe, open};
+pub use listen::{Address, AddressError, Listeners};
 pub use loops::Loop;
 pub use metrics::{publish, publish_from, render};
 pub use reads::Reads;
 pub use record::{Recorded, Recorder};
+pub use request::{Answer, Extent, IoError, Op, Request};
 pub use settings::Settings;
+pub use snapshot::{Opened, Snapshot};
+pub use stop::Stop;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::export::LiveError;
+use crate::error::LiveError;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,19 +21,22 @@ pub enum Address {
     Tcp(SocketAddr),
 }
 
+/// A text that is no [`Address`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address; write HOST:PORT such as 127.0.0.1:10809, or the path of a unix socket")]
+pub struct AddressError(pub String);
+
 impl FromStr for Address {
-    type Err = String;
+    type Err = AddressError;
 
     /// `HOST:PORT` for TCP; anything with a slash, or after `unix:`, is a path.
-    fn from_str(text: &str) -> Result<Address, String> {
+    fn from_str(text: &str) -> Result<Address, AddressError> {
         let path = text.strip_prefix("unix:").or_else(|| text.contains('/').then_some(text));
         if let Some(path) = path {
             return Ok(Address::Unix(PathBuf::from(path)));
         }
         let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-        found.map(Address::Tcp).ok_or_else(|| {
-            format!("`{text}` is no address; write HOST:PORT such as 127.0.0.1:10809, or the path of a unix socket")
-        })
+        found.map(Address::Tcp).ok_or_else(|| AddressError(text.to_owned()))
     }
 }
 
@@ -48,7 +51,7 @@ impl fmt::Display for Address {
 
 /// A connection.
 #[derive(Debug)]
-pub enum Stream {
+pub(crate) enum Stream {
     /// Over a unix socket.
     Unix(UnixStream),
     /// Over TCP.
@@ -151,12 +154,11 @@ impl Listeners {
         let mut given = listenfd::ListenFd::from_env();
         let mut listeners = Listeners::default();
         for index in 0..given.len() {
-            let wrong = |error: io::Error| {
-                LiveError(format!("socket {index} of LISTEN_FDS is no listening socket ({error})"))
-            };
+            let wrong =
+                LiveError::host::<io::Error>(format!("socket {index} of LISTEN_FDS is no listening socket"));
             let listener = match given.take_unix_listener(index) {
                 Ok(Some(listener)) => Listener::Unix(listener),
-                _ => match given.take_tcp_listener(index).map_err(wrong)? {
+                _ => match given.take_tcp_listener(index).map_err(&wrong)? {
                     Some(listener) => Listener::Tcp(listener),
                     None => continue,
                 },
@@ -170,17 +172,17 @@ impl Listeners {
     pub fn bind(addresses: &[Address]) -> Result<Listeners, LiveError> {
         let mut listeners = Listeners::default();
         for address in addresses {
-            let wrong = |error: io::Error| LiveError(format!("cannot listen on {address} ({error})"));
+            let wrong = LiveError::host::<io::Error>(format!("cannot listen on {address}"));
             match address {
                 Address::Unix(path) => {
                     make_way(path)?;
-                    let listener = UnixListener::bind(path).map_err(wrong)?;
+                    let listener = UnixListener::bind(path).map_err(&wrong)?;
                     listeners.addresses.push(address.clone());
                     listeners.add(Listener::Unix(listener)).map_err(wrong)?;
                 }
                 Address::Tcp(at) => {
-                    let listener = TcpListener::bind(at).map_err(wrong)?;
-                    let at = listener.local_addr().map_err(wrong)?;
+                    let listener = TcpListener::bind(at).map_err(&wrong)?;
+                    let at = listener.local_addr().map_err(&wrong)?;
                     listeners.addresses.push(Address::Tcp(at));
                     listeners.add(Listener::Tcp(listener)).map_err(wrong)?;
                 }
@@ -217,21 +219,19 @@ impl Drop for Listeners {
 
 /// Removes a socket that a server which died has left; refuses everything else that is there.
 fn make_way(path: &Path) -> Result<(), LiveError> {
+    let name = path.display();
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
     if !found.file_type().is_socket() {
-        return Err(LiveError(format!(
-            "{}: there is a file that is no socket; choose another path",
-            path.display()
+        return Err(LiveError::Refused(format!(
+            "{name}: there is a file that is no socket; choose another path"
         )));
     }
     if UnixStream::connect(path).is_ok() {
-        return Err(LiveError(format!(
-            "{}: another server listens on this socket; stop it, or choose another path",
-            path.display()
+        return Err(LiveError::Refused(format!(
+            "{name}: another server listens on this socket; stop it, or choose another path"
         )));
     }
-    std::fs::remove_file(path)
-        .map_err(|error| LiveError(format!("{}: the old socket cannot be removed ({error})", path.display())))
+    std::fs::remove_file(path).map_err(LiveError::host(format!("{name}: the old socket cannot be removed")))
 }
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!("/tmp/x".parse(), Ok(Address::Unix("/tmp/x".into())));
         assert_eq!("unix:x".parse(), Ok(Address::Unix("x".into())));
         assert_eq!("127.0.0.1:7".parse(), Ok(Address::Tcp(([127, 0, 0, 1], 7).into())));
-        assert!("nonsense".parse::<Address>().is_err_and(|error| error.contains("HOST:PORT")));
+        assert!("nonsense".parse::<Address>().is_err_and(|error| error.to_string().contains("HOST:PORT")));
     }
 
     #[test]
@@ -252,11 +252,11 @@ mod tests {
         let address = [Address::Unix(path.clone())];
         drop(UnixListener::bind(&path).unwrap());
         let listeners = Listeners::bind(&address).unwrap();
-        assert!(Listeners::bind(&address).is_err_and(|error| error.0.contains("another server")));
+        assert!(Listeners::bind(&address).is_err_and(|error| error.to_string().contains("another server")));
         drop(listeners);
         assert!(!path.exists());
         std::fs::write(&path, "").unwrap();
-        assert!(Listeners::bind(&address).is_err_and(|error| error.0.contains("no socket")));
+        assert!(Listeners::bind(&address).is_err_and(|error| error.to_string().contains("no socket")));
         std::fs::remove_file(&path).unwrap();
     }
 }

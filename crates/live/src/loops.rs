@@ -4,9 +4,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::export::LiveError;
+use crate::error::LiveError;
 
-/// Bytes of a sector. With less, the kernel's page cache would cut requests that are smaller than a page of flash.
+/// Bytes of a sector. With less, the kernel's page cache would cut requests that are smaller than a page of
+/// flash.
 const SECTOR_BYTES: u32 = 4096;
 
 /// A loop device.
@@ -22,12 +23,12 @@ impl Loop {
         let control = Path::new("/dev/loop-control");
         let there = control.metadata().is_ok_and(|found| found.file_type().is_char_device());
         if !there {
-            return Err(LiveError(
+            return Err(LiveError::Refused(
                 "/dev/loop-control is missing, so there are no loop devices; leave --loop out, or load the module loop".into(),
             ));
         }
         if !rustix::process::geteuid().is_root() {
-            return Err(LiveError(
+            return Err(LiveError::Refused(
                 "only root can attach a loop device; run it as root, or leave --loop out".into(),
             ));
         }
@@ -39,15 +40,12 @@ impl Loop {
         let sector = SECTOR_BYTES.to_string();
         let attach = ["--find", "--show", "--direct-io=on", "--sector-size", &sector];
         let output = Command::new("losetup").args(attach).arg(file).output();
-        let output = output.map_err(|error| {
-            LiveError(format!(
-                "losetup cannot be run ({error}); install the package mount, or leave --loop out"
-            ))
-        })?;
+        let missing = "losetup cannot be run; install the package mount, or leave --loop out";
+        let output = output.map_err(LiveError::host(missing))?;
         let device = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         if !output.status.success() || device.is_empty() {
             let why = String::from_utf8_lossy(&output.stderr);
-            return Err(LiveError(format!("no loop device could be attached ({})", why.trim())));
+            return Err(LiveError::Refused(format!("no loop device could be attached ({})", why.trim())));
         }
         Ok(Loop { device: PathBuf::from(device), file: file.to_owned() })
     }
@@ -57,7 +55,8 @@ impl Loop {
         &self.device
     }
 
-    /// Detaches it. One that is in use, by a mounted file system say, is detached by the kernel when it no longer is.
+    /// Detaches it. One that is in use, by a mounted file system say, is detached by the kernel when it no
+    /// longer is.
     pub fn detach(&self) {
         if self.is_ours() {
             // Who has detached it before us has done what we want.
@@ -65,7 +64,8 @@ impl Loop {
         }
     }
 
-    /// Whether the device still belongs to our file: somebody may have detached it, and the next one taken it.
+    /// Whether the device still belongs to our file: somebody may have detached it, and the next one taken
+    /// it.
     fn is_ours(&self) -> bool {
         let name = self.device.file_name().unwrap_or_default().to_string_lossy();
         let backing = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));

@@ -9,9 +9,9 @@ use ftl::Cause;
 use nand::PageKind;
 
 use crate::clock::{Latencies, Latency};
-use crate::engine::Snapshot;
-use crate::export::LiveError;
-use crate::nbd::Served;
+use crate::error::LiveError;
+use crate::export::Served;
+use crate::snapshot::Snapshot;
 
 /// Longest wait for a word of a client, and longest request.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -29,16 +29,16 @@ pub fn publish_from(
     address: SocketAddr,
     shots: impl Fn() -> Vec<(String, Snapshot)> + Send + 'static,
 ) -> Result<SocketAddr, LiveError> {
-    let wrong = |error: std::io::Error| LiveError(format!("metrics cannot be served on {address} ({error})"));
-    let listener = TcpListener::bind(address).map_err(wrong)?;
-    let bound = listener.local_addr().map_err(wrong)?;
+    let wrong = LiveError::host::<std::io::Error>(format!("metrics cannot be served on {address}"));
+    let listener = TcpListener::bind(address).map_err(&wrong)?;
+    let bound = listener.local_addr().map_err(&wrong)?;
     let answer = move || {
         for stream in listener.incoming().flatten() {
             // A client that breaks off is of no concern.
             let _ = respond(&stream, &shots);
         }
     };
-    std::thread::Builder::new().name("metrics".into()).spawn(answer).map_err(wrong)?;
+    std::thread::Builder::new().name("metrics".into()).spawn(answer).map_err(&wrong)?;
     Ok(bound)
 }
 

@@ -1,13 +1,16 @@
 //! The bytes of reads, fetched beside the FTL.
 
+use bytes::Bytes;
 use nand::{Fetch, ImageFile, Medium, Reader};
 
-use crate::engine::{IoError, Request};
+use crate::request::{IoError, Request};
 
 /// What one page of a read holds.
 #[derive(Debug)]
 pub(crate) enum Cell {
     Zeros,
+    /// These bytes.
+    Here(Bytes),
     /// Delivered; where from is not known yet.
     Delivered,
     From(Fetch),
@@ -38,15 +41,27 @@ impl<M: Medium> Reads<M> {
         }
     }
 
+    /// The number of the read whose pages are pushed next, for [`crate::Answer::Read`].
+    pub fn next_number(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The next page of a read: its bytes, or nothing where nothing is allocated. For devices that have their
+    /// bytes at hand; those with an image are read beside the FTL.
+    pub fn push(&mut self, page: Option<Bytes>) {
+        self.cells.push(page.map_or(Cell::Zeros, Cell::Here));
+    }
+
     /// Lets the device go on with the pages.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.reader = None;
     }
 
-    /// The ticket of a request of the batch: while the device is paced, its answer waits for [`Engine::over`].
+    /// The ticket of a request of the batch: while the device is paced, its answer waits for
+    /// [`crate::Export::over`].
     pub(crate) fn ticket(&self, index: usize) -> Option<u64> {
-        self.tickets[index]
+        self.tickets.get(index).copied().flatten()
     }
 
     /// Whether the read with this number found nothing allocated.
@@ -101,6 +116,7 @@ pub(crate) fn pages_of(request: &Request, page_bytes: usize) -> usize {
 fn fetch<M: Medium>(reader: Option<&Reader<M>>, cells: &[Cell], to: &mut [u8]) -> Result<(), IoError> {
     match (reader, cells) {
         (_, [Cell::Zeros, ..]) => to.fill(0),
+        (_, [Cell::Here(bytes)]) => to.copy_from_slice(bytes),
         (Some(reader), [Cell::From(one)]) => {
             reader.read(std::slice::from_ref(one), to).map_err(|_| IoError::Device)?;
         }

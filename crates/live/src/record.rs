@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use ftl::HostOp;
 
-use crate::engine::{Op, Request};
+use crate::clock::nanos;
+use crate::request::{Op, Request};
 
 /// A request that the device took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,8 @@ pub struct Recorded {
     pub bytes: u64,
 }
 
-/// Is told of requests in the order in which the device takes them. It is called within the device: it has to be quick.
+/// Is told of requests in the order in which the device takes them. It is called within the device: it has to
+/// be quick.
 pub type Recorder = Box<dyn FnMut(&[Recorded]) + Send>;
 
 /// A recording under way.
@@ -36,8 +38,8 @@ impl Recording {
         Recording { begun: Instant::now(), to, seen: Vec::new() }
     }
 
-    /// Notes a request that lies within the device. A write that must be durable when it is answered is a write and a
-    /// flush; zeros are written or, when that is enough, forgotten.
+    /// Notes a request that lies within the device. A write that must be durable when it is answered is a
+    /// write and a flush; zeros are written or, when that is enough, forgotten.
     pub fn see(&mut self, request: &Request) {
         let op = match request.op {
             Op::Read => HostOp::Read,
@@ -45,7 +47,7 @@ impl Recording {
             Op::Trim | Op::WriteZeroes { allocate: false } => HostOp::Trim,
             Op::Flush => HostOp::Flush,
         };
-        let ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let ns = nanos(Instant::now(), self.begun);
         let flush = Recorded { ns, op: HostOp::Flush, offset: 0, bytes: 0 };
         if op == HostOp::Flush {
             return self.seen.push(flush);

@@ -1,10 +1,13 @@
 //! What an image says beside its device: the scheme it was made for, and the configuration.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ftl::{Config, VictimPolicy};
 use nand::Device;
 use serde::{Deserialize, Serialize};
+
+use crate::error::LiveError;
 
 /// The scheme of an image and its configuration. Written once, when the image is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,13 +52,14 @@ impl Settings {
     }
 
     /// As text for an image.
-    pub(crate) fn text(&self) -> Result<String, String> {
-        toml::to_string(self).map_err(|error| error.to_string())
+    pub(crate) fn text(&self) -> Result<String, LiveError> {
+        toml::to_string(self).map_err(|error| LiveError::Refused(error.to_string()))
     }
 
-    /// From the text in an image; the error says what is wrong with it.
-    pub(crate) fn parse(text: &str) -> Result<Settings, String> {
-        toml::from_str(text).map_err(|error| error.message().to_owned())
+    /// From the text in the image of this name.
+    pub(crate) fn parse(image: &Path, text: &str) -> Result<Settings, LiveError> {
+        toml::from_str(text)
+            .map_err(|error| LiveError::Settings { image: image.to_owned(), why: error.message().to_owned() })
     }
 }
 
@@ -67,7 +71,12 @@ mod tests {
     fn settings_are_kept_as_text() {
         let mut settings = Settings::new("tpftl", 1 << 20);
         settings.parameters.insert("techniques".into(), "rs".into());
-        assert_eq!(Settings::parse(&settings.text().unwrap()), Ok(settings));
-        assert!(Settings::parse("scheme = 3").is_err());
+        let text = settings.text().unwrap();
+        assert_eq!(Settings::parse(Path::new("x"), &text).unwrap(), settings);
+        let error = Settings::parse(Path::new("x"), "scheme = 3").unwrap_err().to_string();
+        assert!(
+            error.starts_with("x: the settings in the image are not understood (invalid type"),
+            "{error}"
+        );
     }
 }

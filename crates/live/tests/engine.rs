@@ -1,4 +1,5 @@
-//! Every scheme, with bytes: random requests of any alignment against a model, cuts of process and host, a full disk.
+//! Every scheme, with bytes: random requests of any alignment against a model, cuts of process and host, a
+//! full disk.
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use check::{Dice, Loss, LossyMedium};
 use ftl::schemes::{self, Visitor};
 use ftl::{Config, Scheme};
-use live::{Answer, Engine, IoError, Op, Reads, Request};
+use live::{Answer, Engine, Export, IoError, Op, Reads, Request};
 use nand::{Description, Device, FileNand, Geometry};
 
 const SECTOR: u32 = 512;
@@ -29,7 +30,7 @@ fn device() -> Device {
 }
 
 /// A fresh image for a scheme, with as little memory for mapping as it agrees to.
-fn image<S: Scheme>(scheme: &str) -> LossyMedium {
+fn image<S: Scheme + Send>(scheme: &str) -> LossyMedium {
     let mut cache_bytes = 16 << 10;
     loop {
         let medium = LossyMedium::new();
@@ -78,7 +79,7 @@ fn content(sector: u32, write: u64) -> [u8; SECTOR as usize] {
     bytes
 }
 
-impl<S: Scheme> Model<S> {
+impl<S: Scheme + Send> Model<S> {
     fn new(scheme: &str, seed: u64) -> Model<S> {
         let medium = image::<S>(scheme);
         let (engine, _) = Engine::open_on(medium.clone(), Path::new("image")).unwrap();
@@ -276,8 +277,8 @@ fn a_full_disk_stops_writes_and_loses_nothing() {
             // With FUA, which no write buffer can answer for the disk.
             let write = Request { op: Op::Write, offset: 3 * 512, length: 512, fua: true, data };
             if model.submit(std::slice::from_ref(&write)) == [Err(IoError::Device)] {
-                // The scheme was about to write an erased block, which has to be made durable first: the device stands
-                // still until it is opened again.
+                // The scheme was about to write an erased block, which has to be made durable first: the
+                // device stands still until it is opened again.
                 model.medium.fill_up(None);
                 return model.cut(Loss::Process);
             }
@@ -340,7 +341,7 @@ fn several_clients_never_mix_their_bytes() {
         }
     }
     /// Each client owns every fourth run of 5 sectors: pages are shared, sectors are not.
-    fn hammer<S: Scheme>(engine: &Engine<S, LossyMedium>, client: u64) {
+    fn hammer<S: Scheme + Send>(engine: &Engine<S, LossyMedium>, client: u64) {
         let mut dice = Dice::new(client);
         let (mut reads, mut answers) = (Reads::new(4096), Vec::new());
         let mut last = vec![0u64; SECTORS as usize / 20];

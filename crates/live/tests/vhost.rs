@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, EXPORTED};
 use ftl::schemes;
-use live::nbd::Ended;
-use live::{vhost as server, Export, Stop};
+use live::{vhost as server, Ended, Export, Stop};
 use vhost::vhost_user::message::{VhostUserConfigFlags, VhostUserProtocolFeatures};
 use vhost::vhost_user::{Frontend, VhostUserFrontend};
 use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};

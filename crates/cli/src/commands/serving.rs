@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use live::nbd::Served;
-use live::{Opened, Snapshot, Stop as ServerStop};
+use live::{Opened, Served, Snapshot, Stop as ServerStop};
 use nand::PageKind;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -90,23 +89,32 @@ impl Devices {
         say(&(out + place))
     }
 
-    /// Switches them off in good order and says what they did. `panic`: what went wrong within, if anything did.
+    /// Switches them off in good order and says what they did. `panic`: what went wrong within, if anything did; it
+    /// does not keep the devices that it spared from being switched off.
     pub(super) fn switch_off(self, panic: Option<String>) -> Result<(), Stop> {
-        if let Some(panic) = panic {
-            return Err(Stop::Finding(format!(
-                "the scheme or the array panicked: {panic}; what was acknowledged is in the image, the next start recovers it"
-            )));
-        }
+        let mut first = panic.map(|panic| {
+            Stop::Finding(format!(
+                "the scheme or the array panicked: {panic}; what was acknowledged is in the image, the next start \
+                 recovers it"
+            ))
+        });
         for Served { name, export, .. } in &self.served {
             let snapshot = export.snapshot();
-            export.power_off().map_err(|error| {
-                Stop::user(format!(
-                    "{name}: not switched off in good order ({error}); the next start recovers"
-                ))
-            })?;
-            if let Some(snapshot) = snapshot.filter(|_| !self.quiet) {
-                say(&farewell(name, &snapshot))?;
+            match export.power_off() {
+                Ok(()) => {
+                    if let Some(snapshot) = snapshot.filter(|_| !self.quiet) {
+                        say(&farewell(name, &snapshot))?;
+                    }
+                }
+                Err(error) => {
+                    let what =
+                        format!("{name}: not switched off in good order ({error}); the next start recovers");
+                    first.get_or_insert_with(|| Stop::user(what));
+                }
             }
+        }
+        if let Some(stop) = first {
+            return Err(stop);
         }
         match self.recording.map(Recording::finish).transpose()? {
             Some(said) if !self.quiet => say(&said),

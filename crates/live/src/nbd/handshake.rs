@@ -1,6 +1,7 @@
 //! The first part of a connection: client and server agree on an export and on what they can do.
 //!
-//! Everything a client says here is bounded: a hostile one gets an error, or is left, and costs no more than that.
+//! Everything a client says here is bounded: a hostile one gets an error, or is left, and costs no more than
+//! that.
 
 use std::io::{self, Read, Write};
 

@@ -4,18 +4,18 @@
 //! | --- | --- |
 //! | `wire.rs` | the protocol's numbers |
 //! | `handshake.rs` | client and server agree |
-//! | `transmit.rs` | requests and replies, one thread a connection |
+//! | `link.rs` | a connection |
+//! | `reply.rs` | replies, as bytes |
 //! | `durable.rs` | replies that wait for a sync |
+//! | `transmit.rs` | requests and replies, one thread a connection |
 //! | `server.rs` | accepting, and stopping in good order |
 
 mod durable;
 mod handshake;
+mod link;
+mod reply;
 mod server;
 mod transmit;
 mod wire;
 
-pub(crate) use durable::nanos;
-pub use handshake::{negotiate, Agreed, Offer};
-pub use server::{serve, Ended, Served};
-pub(crate) use transmit::transmit;
-pub use transmit::Link;
+pub use server::serve;

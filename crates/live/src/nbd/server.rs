@@ -1,19 +1,22 @@
 //! Accepting clients, and stopping in good order.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::Shutdown;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags};
 
 use super::handshake::{negotiate, Offer};
-use super::transmit::Link;
-use crate::export::{Export, LiveError};
-use crate::keeper::{panic_text, Keeper, Stop};
+use super::link::Link;
+use super::transmit::transmit;
+use crate::error::LiveError;
+use crate::export::{Export, Served};
+use crate::front::Front;
+use crate::guard::{Ended, Guard};
+use crate::keeper::Keeper;
 use crate::listen::{Listeners, Stream};
+use crate::stop::Stop;
 
 /// Longest handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,40 +25,19 @@ const MOST_CLIENTS: usize = 256;
 /// How long clients have to take their replies when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// An export with its name.
-#[derive(Clone)]
-pub struct Served {
-    /// Its name for clients.
-    pub name: String,
-    /// What it is, in one line.
-    pub description: String,
-    /// The device.
-    pub export: Arc<dyn Export>,
-}
-
-/// How a server ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
-    /// Clients that were served.
-    pub clients: u64,
-    /// What went wrong within, if anything did: a bug.
-    pub panic: Option<String>,
-}
-
 #[derive(Default)]
 struct Clients {
     links: BTreeMap<u64, Arc<Link>>,
     served: u64,
-    panic: Option<String>,
 }
 
 /// What all threads of a server share.
 struct Shared {
-    served: Vec<Served>,
+    fronts: Vec<Arc<Front>>,
     offers: Vec<Offer>,
     clients: Mutex<Clients>,
     fewer: Condvar,
-    stop: Stop,
+    guard: Arc<Guard>,
 }
 
 impl Shared {
@@ -77,14 +59,9 @@ impl Shared {
     }
 
     fn client(&self, number: u64, link: &Arc<Link>) {
-        let served = catch_unwind(AssertUnwindSafe(|| self.talk(link)));
+        self.guard.run(|| self.talk(link));
         link.stream().shutdown(Shutdown::Both);
-        let mut clients = self.clients();
-        clients.links.remove(&number);
-        if let Err(panic) = served {
-            clients.panic.get_or_insert_with(|| panic_text(panic.as_ref()));
-            self.stop.ask();
-        }
+        self.clients().links.remove(&number);
         self.fewer.notify_all();
     }
 
@@ -94,15 +71,16 @@ impl Shared {
             link.stream().set_patience(None)?;
             Ok(agreed)
         });
-        // A client that fails in its handshake is left; it has been told why where the protocol lets it be told.
+        // A client that fails in its handshake is left; it has been told why where the protocol lets it be
+        // told.
         if let Ok(Some(agreed)) = agreed {
-            self.served[agreed.export].export.transmit(link, &agreed);
+            transmit(&self.fronts[agreed.export], link, &agreed);
         }
     }
 }
 
-/// Serves `served` on `listeners` until `stop` is asked for. Requests under way are carried out and answered. The devices
-/// stay switched on.
+/// Serves `served` on `listeners` until `stop` is asked for. Requests under way are carried out and answered.
+/// The devices stay switched on.
 pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<Ended, LiveError> {
     let offer = |served: &Served| Offer {
         name: served.name.clone(),
@@ -110,15 +88,15 @@ pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<
         size: served.export.exported_bytes(),
         page_bytes: served.export.page_bytes(),
     };
-    let offers = served.iter().map(offer).collect();
+    let exports: Vec<Arc<dyn Export>> = served.iter().map(|served| served.export.clone()).collect();
     let shared = Arc::new(Shared {
-        served,
-        offers,
+        fronts: exports.iter().cloned().map(Front::new).collect(),
+        offers: served.iter().map(offer).collect(),
         clients: Mutex::new(Clients::default()),
         fewer: Condvar::new(),
-        stop: stop.clone(),
+        guard: Guard::new(exports, stop),
     });
-    let keeper = Keeper::start(shared.served.iter().map(|served| served.export.clone()).collect(), stop)?;
+    let keeper = Keeper::start(&shared.fronts, &shared.guard)?;
     let accepted = accept(listeners, &shared, stop);
     for link in shared.clients().links.values() {
         link.stream().shutdown(Shutdown::Read);
@@ -128,14 +106,13 @@ pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<
         link.stream().shutdown(Shutdown::Both);
     }
     shared.wait(Instant::now() + GRACE);
-    let tended = keeper.stop();
-    accepted.map_err(|error| LiveError(format!("waiting for clients failed ({error})")))?;
-    let clients = shared.clients();
-    let panic = clients.panic.clone().or(tended);
-    Ok(Ended { clients: clients.served, panic })
+    keeper.stop();
+    accepted?;
+    let clients = shared.clients().served;
+    Ok(Ended { clients, panic: shared.guard.panic() })
 }
 
-fn accept(listeners: &Listeners, shared: &Arc<Shared>, stop: &Stop) -> io::Result<()> {
+fn accept(listeners: &Listeners, shared: &Arc<Shared>, stop: &Stop) -> Result<(), LiveError> {
     loop {
         let mut waiting: Vec<PollFd<'_>> =
             listeners.all.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
@@ -143,7 +120,7 @@ fn accept(listeners: &Listeners, shared: &Arc<Shared>, stop: &Stop) -> io::Resul
         match poll(&mut waiting, None) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(LiveError::host("waiting for clients failed")(error)),
         }
         if waiting.last().is_some_and(|stop| !stop.revents().is_empty()) {
             return Ok(());

@@ -1,23 +1,23 @@
 //! Requests and replies. Everything that has arrived is one batch; its replies go out in one write.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::Shutdown;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use ftl::Scheme;
-use nand::Medium;
 use rustix::io::Errno;
 
-use super::durable::{nanos, Durables};
+use super::durable::Durables;
 use super::handshake::Agreed;
+use super::link::Link;
+use super::reply::{put_chunk, put_error, put_outcome, Pending};
 use super::wire::{self, chunk, command, errno, get16, get32, get64, REQUEST_BYTES};
-use crate::engine::{Answer, Engine, IoError, Op, Request};
-use crate::listen::Stream;
-use crate::pace::{Held, To};
+use crate::clock::nanos;
+use crate::export::Export;
+use crate::front::Front;
 use crate::reads::Reads;
+use crate::request::{Answer, IoError, Op, Request};
 
 /// Bytes read from a client at once.
 const INPUT_BYTES: usize = 256 << 10;
@@ -32,49 +32,6 @@ const MOST_EXTENTS: usize = 4096;
 /// Bytes of a range that one answer tells of.
 const STATUS_BYTES: u64 = 4 << 30;
 
-/// A client's connection. Any thread may send a reply.
-#[derive(Debug)]
-pub struct Link {
-    stream: Stream,
-    sending: Mutex<()>,
-    /// Replies that wait for the device model.
-    held: AtomicUsize,
-}
-
-impl Link {
-    /// A connection over `stream`.
-    pub fn new(stream: Stream) -> Link {
-        Link { stream, sending: Mutex::new(()), held: AtomicUsize::new(0) }
-    }
-
-    /// The stream.
-    pub fn stream(&self) -> &Stream {
-        &self.stream
-    }
-
-    /// Replies that wait for the device model.
-    pub(crate) fn held(&self) -> &AtomicUsize {
-        &self.held
-    }
-
-    /// Sends whole replies.
-    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        (&self.stream).write_all(bytes)
-    }
-}
-
-/// A reply that is still to be given.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
-    /// The device model's, when the reply waits for it.
-    pub ticket: Option<u64>,
-    pub cookie: u64,
-    pub kind: usize,
-    pub structured: bool,
-    pub since: Instant,
-}
-
 /// What to do with a request that has arrived.
 #[derive(Clone, Copy, Debug)]
 enum Item {
@@ -86,15 +43,13 @@ enum Item {
     Refused(u32),
 }
 
-/// Serves a client until it leaves, is shown the door, or speaks nonsense. Everything acknowledged has been done.
-pub(crate) fn transmit<S: Scheme + Send, M: Medium>(
-    engine: &Engine<S, M>,
-    link: &Arc<Link>,
-    agreed: &Agreed,
-) {
+/// Serves a client until it leaves, is shown the door, or speaks nonsense. Everything acknowledged has been
+/// done.
+pub(super) fn transmit(front: &Front, link: &Arc<Link>, agreed: &Agreed) {
     std::thread::scope(|scope| {
         let mut client = Client {
-            engine,
+            front,
+            export: front.export(),
             link,
             agreed: *agreed,
             input: Vec::with_capacity(INPUT_BYTES),
@@ -102,22 +57,21 @@ pub(crate) fn transmit<S: Scheme + Send, M: Medium>(
             items: Vec::new(),
             batch: Vec::new(),
             answers: Vec::new(),
-            reads: Reads::new(engine.page_bytes()),
+            reads: Reads::new(front.export().page_bytes()),
             out: Vec::new(),
             durables: None,
         };
         // A client that breaks the connection, or the protocol, is left: there is nobody to tell.
-        let _ = client.run(|| Durables::start(scope, engine, link.clone()));
+        let _ = client.run(|| Durables::start(scope, front, link.clone()));
         drop(client);
     });
-    if let Some(pacer) = &engine.pacer {
-        pacer.wait(link);
-    }
-    link.stream.shutdown(Shutdown::Both);
+    link.wait();
+    link.stream().shutdown(Shutdown::Both);
 }
 
-struct Client<'a, S, M: Medium> {
-    engine: &'a Engine<S, M>,
+struct Client<'a> {
+    front: &'a Front,
+    export: &'a dyn Export,
     link: &'a Arc<Link>,
     agreed: Agreed,
     input: Vec<u8>,
@@ -126,7 +80,7 @@ struct Client<'a, S, M: Medium> {
     items: Vec<(Item, u64)>,
     batch: Vec<Request>,
     answers: Vec<Result<Answer, IoError>>,
-    reads: Reads<M>,
+    reads: Reads,
     out: Vec<u8>,
     durables: Option<Durables>,
 }
@@ -138,7 +92,7 @@ enum Stays {
     No,
 }
 
-impl<S: Scheme, M: Medium> Client<'_, S, M> {
+impl Client<'_> {
     fn run(&mut self, durables: impl Fn() -> Durables) -> io::Result<()> {
         loop {
             if self.left() < REQUEST_BYTES && !self.more()? {
@@ -149,7 +103,7 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
             }
             let since = Instant::now();
             let parsed = self.parse();
-            self.engine.arrived(self.items.len());
+            self.export.arrived(self.items.len());
             let answered = self.answer(since, &durables);
             if parsed? == Stays::No {
                 return answered;
@@ -167,7 +121,7 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
         self.input.drain(..self.at);
         self.at = 0;
         loop {
-            match rustix::io::read(&self.link.stream, rustix::buffer::spare_capacity(&mut self.input)) {
+            match rustix::io::read(self.link.stream(), rustix::buffer::spare_capacity(&mut self.input)) {
                 Ok(bytes) => return Ok(bytes > 0),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -255,7 +209,7 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
             return 0;
         }
         let end = offset.checked_add(u64::from(length));
-        if end.is_none_or(|end| end > self.engine.exported_bytes()) {
+        if end.is_none_or(|end| end > self.export.exported_bytes()) {
             let grows = [command::WRITE, command::WRITE_ZEROES].contains(&command);
             return if grows { errno::ENOSPC } else { errno::EINVAL };
         }
@@ -285,7 +239,7 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
         } else {
             let mut data = vec![0; length];
             data[..here].copy_from_slice(part);
-            (&self.link.stream).read_exact(&mut data[here..])?;
+            (self.link.stream()).read_exact(&mut data[here..])?;
             Bytes::from(data)
         };
         self.at += here;
@@ -299,15 +253,15 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
         let here = (length as usize).min(self.left());
         self.at += here;
         let rest = u64::from(length) - here as u64;
-        io::copy(&mut (&self.link.stream).take(rest), &mut io::sink())?;
+        io::copy(&mut (self.link.stream()).take(rest), &mut io::sink())?;
         Ok(())
     }
 
     /// Carries a batch out and sends the replies.
     fn answer(&mut self, since: Instant, durables: &impl Fn() -> Durables) -> io::Result<()> {
-        self.engine.submit(&self.batch, &mut self.reads, &mut self.answers);
+        self.export.submit(&self.batch, &mut self.reads, &mut self.answers);
         self.out.clear();
-        let (mut waiting, mut held) = (Vec::new(), 0);
+        let (mut waiting, mut delayed) = (Vec::new(), 0);
         for at in 0..self.items.len() {
             let (item, cookie) = self.items[at];
             let structured = self.agreed.structured;
@@ -325,32 +279,30 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
                         Ok(Answer::Done) => put_outcome(&mut self.out, &pending, Ok(())),
                         Err(error) => put_outcome(&mut self.out, &pending, Err(error)),
                     }
-                    let whole = self.out.len() > begin;
-                    if let Some((ticket, pacer)) =
-                        pending.ticket.zip(self.engine.pacer.as_ref()).filter(|_| whole)
-                    {
+                    if self.out.len() > begin && pending.ticket.is_some() {
                         let bytes = self.out.split_off(begin);
-                        held += 1;
-                        let to = To::Link(self.link.clone(), bytes);
-                        pacer.hold(ticket, Held { to, kind: pending.kind, since });
+                        match pending.delay(self.front.pacer(), self.link, bytes) {
+                            Some(bytes) => self.out.extend_from_slice(&bytes),
+                            None => delayed += 1,
+                        }
                     }
                 }
             }
         }
         // Before sending: a client that does not take its replies must not hold up the device.
         self.reads.clear();
-        let answered = self.items.len() - waiting.len() - held;
+        let answered = self.items.len() - waiting.len() - delayed;
         for (operation, pending) in waiting {
             self.durables.get_or_insert_with(durables).after(operation, pending);
         }
         let sent = if self.out.is_empty() { Ok(()) } else { self.link.send(&self.out) };
-        self.engine.left(answered);
+        self.export.left(answered);
         let ns = nanos(Instant::now(), since);
         let now = self.answers.iter().zip(&self.reads.tickets).zip(&self.batch);
         let now = now.filter(|((answer, ticket), _)| {
             ticket.is_none() && matches!(answer, Ok(Answer::Read(_) | Answer::Done))
         });
-        self.engine.waited(now.map(|(_, request)| (request.op.kind(), ns)));
+        self.export.waited(&mut now.map(|(_, request)| (request.op.kind(), ns)));
         if self.out.capacity() > 2 * OUTPUT_BYTES {
             self.out = Vec::new();
         }
@@ -385,7 +337,7 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
     fn status(&mut self, pending: &Pending, offset: u64, length: u32, one: bool) {
         let most = if one { 1 } else { MOST_EXTENTS };
         let range = u64::from(length).min(STATUS_BYTES);
-        match self.engine.extents(offset, range, most) {
+        match self.export.extents(offset, range, most) {
             Err(error) => put_outcome(&mut self.out, pending, Err(error)),
             Ok(extents) => {
                 put_chunk(&mut self.out, pending.cookie, chunk::BLOCK_STATUS, 4 + 8 * extents.len());
@@ -397,41 +349,5 @@ impl<S: Scheme, M: Medium> Client<'_, S, M> {
                 }
             }
         }
-    }
-}
-
-/// The head of the last chunk of a structured reply; `length` bytes follow.
-fn put_chunk(out: &mut Vec<u8>, cookie: u64, kind: u16, length: usize) {
-    out.extend_from_slice(&wire::STRUCTURED_REPLY.to_be_bytes());
-    out.extend_from_slice(&chunk::DONE.to_be_bytes());
-    out.extend_from_slice(&kind.to_be_bytes());
-    out.extend_from_slice(&cookie.to_be_bytes());
-    out.extend_from_slice(&(length as u32).to_be_bytes());
-}
-
-fn put_simple(out: &mut Vec<u8>, cookie: u64, error: u32) {
-    out.extend_from_slice(&wire::SIMPLE_REPLY.to_be_bytes());
-    out.extend_from_slice(&error.to_be_bytes());
-    out.extend_from_slice(&cookie.to_be_bytes());
-}
-
-/// A reply without payload.
-pub(super) fn put_outcome(out: &mut Vec<u8>, pending: &Pending, outcome: Result<(), IoError>) {
-    match outcome {
-        Ok(()) => put_simple(out, pending.cookie, 0),
-        Err(IoError::Outside) => put_error(out, pending, errno::EINVAL),
-        Err(IoError::Device) => put_error(out, pending, errno::EIO),
-        Err(IoError::NoSpace | IoError::Full) => put_error(out, pending, errno::ENOSPC),
-        Err(IoError::Off) => put_error(out, pending, errno::ESHUTDOWN),
-    }
-}
-
-fn put_error(out: &mut Vec<u8>, pending: &Pending, error: u32) {
-    if pending.structured {
-        put_chunk(out, pending.cookie, chunk::ERROR, 6);
-        out.extend_from_slice(&error.to_be_bytes());
-        out.extend_from_slice(&0u16.to_be_bytes());
-    } else {
-        put_simple(out, pending.cookie, error);
     }
 }

@@ -1,7 +1,6 @@
 //! The virtio block device (virtio 1.2, section 5.2) that a guest sees.
 
 use std::io::{self, Read, Write};
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -13,10 +12,9 @@ use vm_memory::{GuestAddressSpace, GuestMemoryAtomic, GuestMemoryMmap};
 use vmm_sys_util::epoll::EventSet;
 use vmm_sys_util::event::{new_event_consumer_and_notifier, EventConsumer, EventFlag, EventNotifier};
 
-use crate::engine::{IoError, Op, Request};
-use crate::export::Export;
-use crate::front::Asked;
-use crate::keeper::{panic_text, Stop};
+use crate::front::{Asked, Front};
+use crate::guard::Guard;
+use crate::request::{IoError, Op, Request};
 
 /// Queues, each with a thread.
 const QUEUES: usize = 2;
@@ -59,15 +57,14 @@ type Vring = VringRwLock<Memory>;
 
 /// What a guest may hold of the device.
 pub(super) struct Disk {
-    export: Arc<dyn Export>,
+    front: Arc<Front>,
     name: String,
     memory: Mutex<Option<Memory>>,
     /// The way back to the client. Nothing is sent, but some need it to be kept open.
     back: Mutex<Option<Backend>>,
     /// Requests under way.
     under_way: Arc<(Mutex<usize>, Condvar)>,
-    stop: Stop,
-    panic: Arc<Mutex<Option<String>>>,
+    guard: Arc<Guard>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,24 +81,23 @@ enum Wish {
 }
 
 impl Disk {
-    pub fn new(export: Arc<dyn Export>, name: &str, stop: &Stop, panic: Arc<Mutex<Option<String>>>) -> Disk {
+    pub fn new(front: Arc<Front>, name: &str, guard: Arc<Guard>) -> Disk {
         Disk {
-            export,
+            front,
             name: name.to_owned(),
             memory: Mutex::new(None),
             back: Mutex::new(None),
             under_way: Arc::default(),
-            stop: stop.clone(),
-            panic,
+            guard,
         }
     }
 
     /// `struct virtio_blk_config`.
     fn config(&self) -> Vec<u8> {
-        let page_sectors = u64::from(self.export.page_bytes()) / SECTOR;
+        let page_sectors = u64::from(self.front.export().page_bytes()) / SECTOR;
         let mut config = vec![0; 60];
         let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &(self.export.exported_bytes() / SECTOR).to_le_bytes());
+        put(0, &(self.front.export().exported_bytes() / SECTOR).to_le_bytes());
         put(12, &MOST_SEGMENTS.to_le_bytes());
         put(20, &(SECTOR as u32).to_le_bytes());
         // A page of flash, as a power of two of sectors; the least and the best size of a request.
@@ -158,17 +154,9 @@ impl Disk {
             }
         }
         if !asked.is_empty() {
-            self.guard(|| self.export.carry_out(asked));
+            self.guard.run(|| self.front.carry_out(asked));
         }
         Ok(any)
-    }
-
-    /// A panic in the device leaves it locked: everything after it fails.
-    fn guard(&self, work: impl FnOnce()) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
-            lock(&self.panic).get_or_insert_with(|| panic_text(panic.as_ref()));
-            self.stop.ask();
-        }
     }
 }
 

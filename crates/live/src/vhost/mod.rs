@@ -5,8 +5,8 @@
 //! | `disk.rs` | the device: features, configuration, requests |
 //! | `relay.rs` | messages on their way to the `vhost` crate |
 //!
-//! Requests and answers lie in the guest's memory; the socket carries set-up only. One client at a time; the next one may
-//! come when it has left.
+//! Requests and answers lie in the guest's memory; the socket carries set-up only. One client at a time; the
+//! next one may come when it has left.
 
 mod disk;
 mod relay;
@@ -16,17 +16,20 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::event::{poll, PollFd, PollFlags};
 use vhost::vhost_user::Listener;
 use vhost_user_backend::VhostUserDaemon;
 use vm_memory::{GuestMemoryAtomic, GuestMemoryMmap};
 
-use crate::export::{Export, LiveError};
-use crate::keeper::{Keeper, Stop};
+use crate::error::LiveError;
+use crate::export::Export;
+use crate::front::Front;
+use crate::guard::{Ended, Guard};
+use crate::keeper::Keeper;
 use crate::listen::{Address, Listeners, Stream};
-use crate::nbd::Ended;
+use crate::stop::Stop;
 use disk::Disk;
 
 /// A socket that clients connect to.
@@ -42,26 +45,25 @@ impl Socket {
 
 /// Serves clients, one after the other, until `stop` is asked for. The device stays switched on.
 pub fn serve(socket: &Socket, export: Arc<dyn Export>, name: &str, stop: &Stop) -> Result<Ended, LiveError> {
-    let panic = Arc::new(Mutex::new(None));
-    let keeper = Keeper::start(vec![export.clone()], stop)?;
+    let (front, guard) = (Front::new(export.clone()), Guard::new(vec![export], stop));
+    let keeper = Keeper::start(std::slice::from_ref(&front), &guard)?;
     let mut clients = 0;
     let served = loop {
         match next(socket, stop) {
             Ok(None) => break Ok(()),
             Ok(Some(stream)) => {
                 clients += 1;
-                let disk = Arc::new(Disk::new(export.clone(), name, stop, panic.clone()));
+                let disk = Arc::new(Disk::new(front.clone(), name, guard.clone()));
                 if let Err(error) = client(stream, disk, stop) {
                     break Err(error);
                 }
             }
-            Err(error) => break Err(LiveError(format!("waiting for clients failed ({error})"))),
+            Err(error) => break Err(LiveError::host("waiting for clients failed")(error)),
         }
     };
-    let kept = keeper.stop();
+    keeper.stop();
     served?;
-    let panic = panic.lock().unwrap_or_else(PoisonError::into_inner).take().or(kept);
-    Ok(Ended { clients, panic })
+    Ok(Ended { clients, panic: guard.panic() })
 }
 
 /// The next client, or `None` when asked to stop.
@@ -86,16 +88,16 @@ fn next(socket: &Socket, stop: &Stop) -> std::io::Result<Option<UnixStream>> {
 fn client(stream: UnixStream, disk: Arc<Disk>, stop: &Stop) -> Result<(), LiveError> {
     /// Tells the private sockets of one process apart.
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let wrong = |error: std::io::Error| LiveError(format!("a client cannot be served ({error})"));
-    let broken = |error: vhost_user_backend::Error| LiveError(format!("a client cannot be served ({error})"));
+    let wrong = LiveError::host::<std::io::Error>("a client cannot be served");
+    let broken = |error: vhost_user_backend::Error| wrong(std::io::Error::other(error.to_string()));
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("ftl-vhost-{}-{number}", std::process::id());
-    let private = SocketAddr::from_abstract_name(name).map_err(wrong)?;
-    let listener = UnixListener::bind_addr(&private).map_err(wrong)?;
-    let inner = UnixStream::connect_addr(&private).map_err(wrong)?;
+    let private = SocketAddr::from_abstract_name(name).map_err(&wrong)?;
+    let listener = UnixListener::bind_addr(&private).map_err(&wrong)?;
+    let inner = UnixStream::connect_addr(&private).map_err(&wrong)?;
     let memory = GuestMemoryAtomic::new(GuestMemoryMmap::<()>::new());
-    let mut daemon = VhostUserDaemon::new("vhost".to_owned(), disk, memory).map_err(broken)?;
-    daemon.start(&mut Listener::from(listener)).map_err(broken)?;
+    let mut daemon = VhostUserDaemon::new("vhost".to_owned(), disk, memory).map_err(&broken)?;
+    daemon.start(&mut Listener::from(listener)).map_err(&broken)?;
     let gone = Stop::new()?;
     std::thread::scope(|scope| {
         scope.spawn(|| relay::relay(&stream, &inner));

@@ -1,7 +1,7 @@
 //! Messages on their way between the client and the `vhost` crate, with their file descriptors.
 //!
-//! The Linux kernel's own client (user-mode-linux) sends its memory table with room for two regions though it fills one; the
-//! crate takes that for a broken message. Here it is cut to its content.
+//! The Linux kernel's own client (user-mode-linux) sends its memory table with room for two regions though it
+//! fills one; the crate takes that for a broken message. Here it is cut to its content.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

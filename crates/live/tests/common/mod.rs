@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use live::nbd::{serve, Ended, Served};
-use live::{Address, Listeners, Settings, Stop};
+use live::nbd::serve;
+use live::{Address, Ended, Listeners, Served, Settings, Stop};
 use nand::{Device, Geometry};
 
 pub const EXPORTED: u64 = 1500 * 4096;
@@ -76,15 +76,19 @@ impl Server {
 
     /// Starts it, paced or not.
     pub fn start_as(folder: &Folder, images: &[PathBuf], paced: bool) -> Server {
-        let socket = folder.0.join("socket");
-        let listeners = Listeners::bind(&[Address::Unix(socket.clone())]).unwrap();
-        let stop = Stop::new().unwrap();
         let open = |image: &PathBuf| Served {
             name: image.file_name().unwrap().to_string_lossy().into_owned(),
             description: "for a test".to_owned(),
             export: live::open(image, paced).unwrap().0,
         };
-        let served: Vec<Served> = images.iter().map(open).collect();
+        Server::of(folder, images.iter().map(open).collect())
+    }
+
+    /// Serves devices that are open.
+    pub fn of(folder: &Folder, served: Vec<Served>) -> Server {
+        let socket = folder.0.join("socket");
+        let listeners = Listeners::bind(&[Address::Unix(socket.clone())]).unwrap();
+        let stop = Stop::new().unwrap();
         let (theirs, asked) = (served.clone(), stop.clone());
         let thread = std::thread::spawn(move || serve(&listeners, theirs, &asked).unwrap());
         Server { socket, served, stop, thread: Some(thread) }
@@ -92,10 +96,20 @@ impl Server {
 
     /// Stops it in good order and switches the devices off.
     pub fn stop(mut self) -> Ended {
-        self.stop.ask();
-        let ended = self.thread.take().unwrap().join().unwrap();
+        let ended = self.end();
         self.served.iter().for_each(|served| served.export.power_off().unwrap());
         ended
+    }
+
+    /// Stops it in good order and leaves the devices on.
+    pub fn end(&mut self) -> Ended {
+        self.stop.ask();
+        self.wait()
+    }
+
+    /// Waits until it stops.
+    pub fn wait(&mut self) -> Ended {
+        self.thread.take().unwrap().join().unwrap()
     }
 
     pub fn client(&self) -> Client {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use live::nbd::{serve, Served};
-use live::{Address, Listeners, Stop};
+use live::nbd::serve;
+use live::{Address, Listeners, Served, Stop};
 use serde_json::Value as Json;
 use sim::results::{Kind, Phase, Requests};
 use sim::{Experiment, Load, PhaseSpec};

@@ -75,7 +75,7 @@ pub(crate) fn measure(experiment: &Experiment, what: &Live, stop: &Stop) -> Resu
         Live::Rocksdb(calls) => rocksdb::measure(&bench, calls),
         Live::F2fs(calls) => f2fs::measure(&bench, calls),
     }?;
-    bench.export.power_off()?;
+    bench.export.power_off().map_err(|error| error.to_string())?;
     Ok(phases)
 }
 

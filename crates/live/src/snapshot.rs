@@ -1,0 +1,45 @@
+//! What a device tells of itself.
+
+use std::time::Duration;
+
+use ftl::{Counters, Memory};
+use nand::timing::DieUse;
+use nand::{Mounted, WearSpread};
+
+use crate::clock::Latencies;
+
+/// What opening a device took.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// Of the image.
+    pub mounted: Mounted,
+    /// Steps of the scheme's recovery.
+    pub steps: Vec<(&'static str, Duration)>,
+    /// What recovery did on flash.
+    pub counters: Counters,
+}
+
+/// A device at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// What happened since it was opened.
+    pub counters: Counters,
+    /// In virtual time, ns.
+    pub virtual_latency: Latencies,
+    /// As clients waited, ns.
+    pub wall_latency: Latencies,
+    /// Virtual time since it was opened, ns.
+    pub virtual_ns: u64,
+    /// Where the dies' time went.
+    pub dies: Vec<DieUse>,
+    /// Superblocks that can be opened, and all.
+    pub free_superblocks: (u32, u32),
+    /// Pages that hold user data.
+    pub valid_pages: u64,
+    /// Erase counts.
+    pub wear: WearSpread,
+    /// Mapping memory.
+    pub memory: Memory,
+    /// Pages waiting for room on the host's file system.
+    pub stuck_pages: usize,
+}
