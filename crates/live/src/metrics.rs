@@ -1,9 +1,11 @@
-//! What devices count, as text for Prometheus, over HTTP.
+//! What devices count, as text for Prometheus, over HTTP. Each client has a thread of its own, so that a slow one holds
+//! up nobody.
 
 use std::fmt::{self, Write as _};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ftl::Cause;
 use nand::PageKind;
@@ -13,10 +15,17 @@ use crate::error::LiveError;
 use crate::export::Served;
 use crate::snapshot::Snapshot;
 
-/// Longest wait for a word of a client, and longest request.
+/// Longest wait for the whole request of a client, and for it to take its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-const MOST_REQUEST_BYTES: u64 = 8 << 10;
+/// Longest request, and most headers in it.
+const MOST_REQUEST_BYTES: usize = 8 << 10;
+const MOST_HEADERS: usize = 64;
+/// Most clients at a time; one more is hung up on.
+const MOST_CLIENTS: usize = 256;
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+
+/// What devices count, by name.
+type Shots = [(String, Snapshot)];
 
 /// Answers `GET /metrics` at `address` from now on, until the process ends. Gives the address, whose port may have been 0.
 pub fn publish(address: SocketAddr, served: Vec<Served>) -> Result<SocketAddr, LiveError> {
@@ -27,44 +36,68 @@ pub fn publish(address: SocketAddr, served: Vec<Served>) -> Result<SocketAddr, L
 /// The same of devices that are not served: `shots` gives them by name.
 pub fn publish_from(
     address: SocketAddr,
-    shots: impl Fn() -> Vec<(String, Snapshot)> + Send + 'static,
+    shots: impl Fn() -> Vec<(String, Snapshot)> + Send + Sync + 'static,
 ) -> Result<SocketAddr, LiveError> {
-    let wrong = LiveError::host::<std::io::Error>(format!("metrics cannot be served on {address}"));
+    let wrong = LiveError::host::<io::Error>(format!("metrics cannot be served on {address}"));
     let listener = TcpListener::bind(address).map_err(&wrong)?;
     let bound = listener.local_addr().map_err(&wrong)?;
-    let answer = move || {
+    let shots = Arc::new(shots);
+    let accept = move || {
         for stream in listener.incoming().flatten() {
-            // A client that breaks off is of no concern.
-            let _ = respond(&stream, &shots);
+            // Each client that is being answered has one, too.
+            if Arc::strong_count(&shots) > MOST_CLIENTS {
+                continue;
+            }
+            let shots = shots.clone();
+            // A client that breaks off, or for which there is no thread, is of no concern.
+            let _ = thread("metrics client").spawn(move || respond(&stream, &*shots));
         }
     };
-    std::thread::Builder::new().name("metrics".into()).spawn(answer).map_err(&wrong)?;
+    thread("metrics").spawn(accept).map_err(&wrong)?;
     Ok(bound)
 }
 
-fn respond(mut stream: &TcpStream, shots: &dyn Fn() -> Vec<(String, Snapshot)>) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = Vec::new();
-    let mut bytes = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let count = stream.read(&mut bytes)?;
-        request.extend_from_slice(&bytes[..count]);
-        if count == 0 || request.len() as u64 > MOST_REQUEST_BYTES {
-            return Ok(());
-        }
-    }
-    let (status, text) = if request.starts_with(b"GET /metrics ") || request.starts_with(b"GET / ") {
-        ("200 OK", render(&shots()))
-    } else {
-        ("404 Not Found", "there is only GET /metrics here\n".to_owned())
+fn thread(name: &str) -> std::thread::Builder {
+    std::thread::Builder::new().name(name.to_owned())
+}
+
+fn respond(mut stream: &TcpStream, shots: &dyn Fn() -> Vec<(String, Snapshot)>) -> io::Result<()> {
+    let Some(found) = asks_for_metrics(stream, Instant::now() + PATIENCE)? else { return Ok(()) };
+    let (status, text) = match found {
+        true => ("200 OK", render(&shots())),
+        false => ("404 Not Found", "there is only GET /metrics here\n".to_owned()),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         text.len()
     );
+    stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(head.as_bytes())?;
     stream.write_all(text.as_bytes())
+}
+
+/// Whether a request is for the metrics; `None` when there is none by `end`, or it is too long or malformed.
+fn asks_for_metrics(mut stream: &TcpStream, end: Instant) -> io::Result<Option<bool>> {
+    let (mut request, mut bytes) = (Vec::new(), [0; 1024]);
+    while request.len() < MOST_REQUEST_BYTES {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        stream.set_read_timeout(Some(left))?;
+        let count = stream.read(&mut bytes)?;
+        request.extend_from_slice(&bytes[..count]);
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut head = httparse::Request::new(&mut headers);
+        match head.parse(&request) {
+            Ok(httparse::Status::Complete(_)) => {
+                return Ok(Some(head.method == Some("GET") && matches!(head.path, Some("/" | "/metrics"))));
+            }
+            Ok(httparse::Status::Partial) if count > 0 => {}
+            _ => break,
+        }
+    }
+    Ok(None)
 }
 
 /// The metrics of devices by name.
@@ -76,8 +109,6 @@ pub fn render(shots: &[(String, Snapshot)]) -> String {
     space(&mut out, shots);
     out.0
 }
-
-type Shots = [(String, Snapshot)];
 
 fn requests(out: &mut Text, shots: &Shots) {
     out.head("ftl_requests_total", "counter", "Requests answered, by kind");

@@ -111,3 +111,28 @@ fn metrics_count_what_happened() {
         assert!(!text.contains("export="), "a device that is switched off counts nothing");
     }
 }
+
+#[test]
+fn half_sent_requests_hold_nobody_up() {
+    let folder = Folder::new("slow");
+    let server = Server::start(&folder, &[folder.image("disk", "page")]);
+    let at = live::publish(([127, 0, 0, 1], 0).into(), server.served.clone()).unwrap();
+    let begun = Instant::now();
+    let half = |_| {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHo").unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..40).map(half).collect();
+    let text = get(at, "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+    assert!(text.contains("export=\"disk\""), "{text}");
+    // One after the other they would have had their two seconds each.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    // They are hung up on, without an answer.
+    for mut stream in slow {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "");
+    }
+    assert_eq!(server.stop().panic, None);
+}

@@ -1,8 +1,8 @@
 //! `ftl top`: a running device, as it works.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -18,7 +18,7 @@ use crate::table::format::{count, digits, percent, time, NOTHING};
 use crate::table::grid::Grid;
 
 /// Longest wait for the server's answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE_SECONDS: u64 = 3;
 const KINDS: [&str; 4] = ["read", "write", "trim", "flush"];
 const CAUSES: [&str; 9] = [
     "host",
@@ -88,13 +88,9 @@ impl Look {
     }
 }
 
-fn fetch(address: SocketAddr) -> io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: ftl\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
+fn fetch(address: SocketAddr) -> Result<String, minreq::Error> {
+    let answer = minreq::get(format!("http://{address}/metrics")).with_timeout(PATIENCE_SECONDS).send()?;
+    Ok(answer.as_str()?.to_owned())
 }
 
 fn parse(text: &str) -> BTreeMap<String, Values> {
@@ -364,7 +360,7 @@ mod tests {
     use ratatui::Terminal;
 
     const BEFORE: &str = "\
-HTTP/1.1 200 OK\r\n\r\n# HELP x y
+# HELP x y
 ftl_requests_total{export=\"disk\",kind=\"write\"} 100
 ftl_host_pages_total{export=\"disk\",kind=\"write\"} 100
 ftl_device_seconds_total{export=\"disk\"} 1
