@@ -34,6 +34,7 @@
 #![deny(unsafe_code)] // but for `file/view.rs`
 
 mod addr;
+mod counts;
 mod crash;
 mod device;
 mod energy;
@@ -42,11 +43,12 @@ mod sim;
 pub mod timing;
 
 pub use addr::{Geometry, GeometryError, Lpn, PageAddress, Pbn, Ppn, Vtpn};
+pub use counts::OpCounts;
 pub use crash::{CrashNand, Cut, Cutter, Log};
 pub use device::{parse_size, Device, DeviceError, SizeError};
 pub use energy::{Energy, EnergyModel};
 pub use file::{describe, Description, Fetch, FileNand, ImageError, ImageFile, Medium, Mounted, Reader};
-pub use sim::{OpCounts, SimNand, SimOptions, WearSpread};
+pub use sim::{SimNand, SimOptions, WearSpread};
 
 /// The completion of an operation, or of several joined ([`Nand::join`]).
 ///
