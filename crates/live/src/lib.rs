@@ -7,13 +7,13 @@
 //! | `nbd/`, `fuse.rs`, `vhost/` | front ends: an NBD server, a file, a virtio disk for virtual machines |
 //! | `metrics.rs`, `convert.rs` | what is counted, for Prometheus; one device's content into another |
 //! | `keeper.rs` | threads that look after devices while they are served |
-//! | `front.rs`, `pace.rs` | a device as front ends use it: batches, answers that wait for a sync or for the device model |
+//! | `front.rs`, `pace.rs` | a device as front ends use it: batches, and answers that wait |
 //! | `guard.rs` | what a panic ends |
 //! | `image.rs` | images by name, opened with the scheme that they were made for |
-//! | `engine/` | one FTL, many clients: byte ranges become pages, answers keep their promises |
+//! | `engine/` | one FTL, many clients: byte ranges become pages |
 //! | `export.rs` | a device as everything above sees it, whatever its scheme |
-//! | `reads.rs`, `record.rs`, `clock.rs` | the bytes of reads; requests, told as they come; virtual time beside the wall's |
-//! | `request.rs`, `snapshot.rs`, `settings.rs` | what is asked and answered; a device's counts; what an image says of its scheme |
+//! | `reads.rs`, `record.rs`, `clock.rs` | bytes of reads; requests, told as they come; virtual time |
+//! | `request.rs`, `snapshot.rs`, `settings.rs` | requests and answers; counts; an image's scheme |
 //! | `listen.rs`, `loops.rs`, `stop.rs`, `error.rs` | sockets, loop devices, how a server is stopped, errors |
 //!
 //! `sim` and this crate do not know each other: a scheme cannot tell which of them runs it.

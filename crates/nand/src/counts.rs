@@ -5,11 +5,11 @@ use serde::Serialize;
 /// Operations counted at the array, failed ones included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OpCounts {
-    /// Page reads by [`Class`]. Scans count as collection reads.
+    /// Page reads by [`crate::Class`]. Scans count as collection reads.
     pub reads: [u64; 5],
-    /// Page programs by [`Class`].
+    /// Page programs by [`crate::Class`].
     pub programs: [u64; 5],
-    /// Block erases by [`Class`] (always [`Class::Erase`]).
+    /// Block erases by [`crate::Class`] (always [`crate::Class::Erase`]).
     pub erases: [u64; 5],
 }
 

@@ -18,7 +18,7 @@ use crate::table::format::{count, digits, percent, time, NOTHING};
 use crate::table::grid::Grid;
 
 /// Longest wait for the server's answer.
-const PATIENCE_SECONDS: u64 = 3;
+const PATIENCE: Duration = Duration::from_secs(3);
 const KINDS: [&str; 4] = ["read", "write", "trim", "flush"];
 const CAUSES: [&str; 9] = [
     "host",
@@ -88,9 +88,10 @@ impl Look {
     }
 }
 
-fn fetch(address: SocketAddr) -> Result<String, minreq::Error> {
-    let answer = minreq::get(format!("http://{address}/metrics")).with_timeout(PATIENCE_SECONDS).send()?;
-    Ok(answer.as_str()?.to_owned())
+fn fetch(address: SocketAddr) -> Result<String, ureq::Error> {
+    // The server is named by its address: a proxy would not know it.
+    let direct = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).proxy(None).build();
+    direct.new_agent().get(format!("http://{address}/metrics")).call()?.body_mut().read_to_string()
 }
 
 fn parse(text: &str) -> BTreeMap<String, Values> {

@@ -31,12 +31,12 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Takes the host's page under way into a slot of the data buffer.
-    pub fn hold(&mut self, slot: u32, lpn: Lpn, version: u64) {
+    pub fn store(&mut self, slot: u32, lpn: Lpn, version: u64) {
         self.nand.store(slot, Oob { kind: PageKind::Data, id: lpn.0, version, epoch: 0, lost: false });
     }
 
     /// Delivers the page of `lpn` from a slot of the data buffer.
-    pub fn held(&mut self, slot: u32, lpn: Lpn) -> Oob {
+    pub fn deliver(&mut self, slot: u32, lpn: Lpn) -> Oob {
         let oob = self.nand.deliver(slot);
         assert!(oob.id == lpn.0, "slot {slot} of the data buffer holds LPN {}, not LPN {}", oob.id, lpn.0);
         oob

@@ -384,7 +384,7 @@ impl Scheme for Leaftl {
     ) -> Result<(Option<Oob>, Done), Fault> {
         let Some(slot) = self.buffer.slot(lpn) else { return self.ftl.read(flash, lpn, rest, at) };
         let held = self.buffer.page(slot).map_or(at, |page| page.held);
-        Ok((Some(flash.held(slot, lpn)), flash.join(at, held)))
+        Ok((Some(flash.deliver(slot, lpn)), flash.join(at, held)))
     }
 
     fn write<N: Nand>(
@@ -407,7 +407,7 @@ impl Scheme for Leaftl {
             }
         };
         let version = flash.next_version();
-        flash.hold(slot, lpn, version);
+        flash.store(slot, lpn, version);
         let held = flash.join(at, free);
         self.buffer.put(slot, Buffered { lpn, version, held });
         Ok(held)
