@@ -20,14 +20,15 @@ use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::space::{Found, Stream};
 use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn};
+use std::ops::Range;
 
 /// A data page that the search found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
-    pub(crate) lpn: u32,
-    pub(crate) version: u64,
+struct Candidate {
+    lpn: u32,
+    version: u64,
     epoch: u32,
-    pub(crate) ppn: u32,
+    ppn: u32,
 }
 
 #[derive(Default)]
@@ -47,9 +48,9 @@ pub struct Recovery<'a, N> {
     found: Vec<Found>,
     pub(crate) checkpoint: Checkpoint,
     /// Trims after the checkpoint.
-    pub(crate) trims: Vec<Trim>,
+    trims: Vec<Trim>,
     /// The newest page of each LPN that was programmed after the checkpoint, ascending by LPN.
-    pub(crate) candidates: Vec<Candidate>,
+    candidates: Vec<Candidate>,
     /// Newest translation page found by the search: version, epoch, PPN, by id (VTPN).
     pub(crate) translation: Vec<Option<(u64, u32, Ppn)>>,
     metadata_pages: Vec<Ppn>,
@@ -351,6 +352,19 @@ impl<'a, N: Nand> Recovery<'a, N> {
         found.epoch > self.checkpoint.epoch || open.is_some_and(|&(_, next)| tail >= next)
     }
 
+    /// What was written and trimmed after the checkpoint, of `lpns` LPNs.
+    pub(crate) fn take_news(&mut self, lpns: u32) -> News {
+        let mut trimmed_at: Vec<u64> = Vec::new();
+        for trim in std::mem::take(&mut self.trims) {
+            trimmed_at.resize(lpns as usize, 0);
+            let end = (trim.first.0 + trim.pages).min(lpns);
+            for at in &mut trimmed_at[trim.first.0 as usize..end as usize] {
+                *at = trim.version.max(*at);
+            }
+        }
+        News { written: std::mem::take(&mut self.candidates), trimmed_at }
+    }
+
     /// The OOB of the translation page `id` that the checkpoint knows at `ppn`, if it has not been erased since.
     pub(crate) fn checkpointed_page(&mut self, ppn: Ppn, id: u32) -> Result<Option<Oob>, Fault> {
         let epoch = self.checkpoint.epoch;
@@ -369,6 +383,82 @@ impl<'a, N: Nand> Recovery<'a, N> {
             }
         }
         Ok(())
+    }
+}
+
+/// What became of an LPN after the checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// It was written last to this page.
+    Written(Ppn),
+    /// It was trimmed.
+    Trimmed,
+    /// Its record is right.
+    Nothing,
+}
+
+impl Since {
+    /// Where the LPN is now, if its record says `recorded`.
+    pub(crate) fn or(self, recorded: Option<Ppn>) -> Option<Ppn> {
+        match self {
+            Since::Written(ppn) => Some(ppn),
+            Since::Trimmed => None,
+            Since::Nothing => recorded,
+        }
+    }
+}
+
+/// What was written and trimmed after the checkpoint.
+pub(crate) struct News {
+    written: Vec<Candidate>,
+    /// By LPN; empty when nothing was trimmed.
+    trimmed_at: Vec<u64>,
+}
+
+impl News {
+    /// What became of each LPN of some.
+    pub(crate) fn of(&self, lpns: Range<u32>) -> Newer<'_> {
+        let from = self.written.partition_point(|candidate| candidate.lpn < lpns.start);
+        let written = &self.written[from..];
+        let end = written.partition_point(|candidate| candidate.lpn < lpns.end);
+        Newer { next: lpns.start, written: &written[..end], trimmed_at: &self.trimmed_at }
+    }
+}
+
+/// What became of LPNs, ascending, without end.
+pub(crate) struct Newer<'a> {
+    next: u32,
+    written: &'a [Candidate],
+    trimmed_at: &'a [u64],
+}
+
+impl Newer<'_> {
+    /// Whether anything was written.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.written.is_empty()
+    }
+
+    /// Whether anything at all may have happened.
+    pub(crate) fn is_something(&self) -> bool {
+        self.is_written() || !self.trimmed_at.is_empty()
+    }
+}
+
+impl Iterator for Newer<'_> {
+    type Item = (u32, Since);
+
+    fn next(&mut self) -> Option<(u32, Since)> {
+        let lpn = self.next;
+        self.next += 1;
+        let trimmed_at = self.trimmed_at.get(lpn as usize).copied().unwrap_or(0);
+        let mut since = if trimmed_at > 0 { Since::Trimmed } else { Since::Nothing };
+        if let Some((candidate, others)) = self.written.split_first().filter(|(it, _)| it.lpn == lpn) {
+            self.written = others;
+            if candidate.version > trimmed_at {
+                since = Since::Written(Ppn(candidate.ppn));
+            }
+        }
+        Some((lpn, since))
     }
 }
 

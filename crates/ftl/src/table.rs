@@ -7,11 +7,10 @@
 //! Beyond the table's own pages the directory may lead to *further pages*, whose content is the mapping's affair and which
 //! recovery does not look for.
 
-use crate::checkpoint::Trim;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Moved, Pages, Unit, Units};
-use crate::recover::{Candidate, Recovery};
+use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError};
 use crate::space::Stream;
 use nand::{Done, Fault, Hint, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
@@ -323,10 +322,7 @@ impl Table {
         mut keep: impl FnMut(&Table, Vtpn, &[u32], bool) -> bool,
     ) -> Result<(), Fault> {
         self.find_pages(recovery)?;
-        let candidates = std::mem::take(&mut recovery.candidates);
-        let mut trims = std::mem::take(&mut recovery.trims);
-        trims.sort_unstable_by_key(|trim| (trim.first, trim.version));
-        let (mut candidates, mut trims) = (&candidates[..], &trims[..]);
+        let news = recovery.take_news(self.exported_pages());
         let mut behind = Vec::new();
         let mut entries = Vec::with_capacity(self.entries_per_page() as usize);
         let begin = recovery.at;
@@ -340,10 +336,17 @@ impl Table {
                 }
                 None => entries.resize(lpns as usize, UNMAPPED),
             }
-            let end = first + lpns;
-            let written = split_below(&mut candidates, |c| c.lpn < end);
-            let trimmed = split_below(&mut trims, |t| t.first.0 < end);
-            let changes = newer(&mut entries, first, written, trimmed);
+            let mut changes = Vec::new();
+            let newer = news.of(first..first + lpns);
+            if newer.is_something() {
+                for ((slot, recorded), (_, since)) in (0..).zip(&mut entries).zip(newer) {
+                    let now = entry(since.or(mapped(*recorded)));
+                    if now != *recorded {
+                        changes.push((slot, now));
+                        *recorded = now;
+                    }
+                }
+            }
             for &entry in entries.iter().filter(|&&entry| entry != UNMAPPED) {
                 recovery.flash.space.validate_found(Ppn(entry));
             }
@@ -453,36 +456,4 @@ impl Pages for Table {
     fn check<N: Nand>(&self, _flash: &Flash<N>) -> Result<(), String> {
         Ok(())
     }
-}
-
-/// Applies to the entries of one translation page what was written and trimmed after the checkpoint, and returns what
-/// that changes. A trim record lies in one translation page.
-fn newer(entries: &mut [u32], first: u32, written: &[Candidate], trimmed: &[Trim]) -> Vec<(u32, u32)> {
-    let before = entries.to_vec();
-    let mut trimmed_at = vec![0; if trimmed.is_empty() { 0 } else { entries.len() }];
-    for trim in trimmed {
-        for slot in trim.first.0 - first..trim.first.0 - first + trim.pages {
-            let at: &mut u64 = &mut trimmed_at[slot as usize];
-            *at = (*at).max(trim.version);
-            entries[slot as usize] = UNMAPPED;
-        }
-    }
-    for candidate in written {
-        let slot = (candidate.lpn - first) as usize;
-        if candidate.version > trimmed_at.get(slot).copied().unwrap_or(0) {
-            entries[slot] = candidate.ppn;
-        }
-    }
-    (0..)
-        .zip(entries.iter().zip(before))
-        .filter(|(_, (now, before))| *now != before)
-        .map(|(slot, (now, _))| (slot, *now))
-        .collect()
-}
-
-/// Cuts off and returns the leading items that satisfy `below`.
-fn split_below<'a, T>(items: &mut &'a [T], below: impl Fn(&T) -> bool) -> &'a [T] {
-    let (taken, rest) = items.split_at(items.partition_point(below));
-    *items = rest;
-    taken
 }

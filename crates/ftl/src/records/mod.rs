@@ -16,7 +16,7 @@
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Pages, Units};
-use crate::recover::Recovery;
+use crate::recover::{Newer, Recovery};
 use crate::space::Stream;
 use crate::table::{mapped, UNMAPPED};
 use nand::{Done, Fault, Nand, PageKind, Ppn, Source, Vtpn};
@@ -324,6 +324,39 @@ impl Records {
     }
 }
 
+/// Calls `compare` for every group that has a record, or of which something was written after the checkpoint, with its record
+/// (empty: none) and what is newer. Returns the groups for which it returned changes, with these.
+pub(crate) fn compare<N: Nand, Change>(
+    recovery: &mut Recovery<'_, N>,
+    records: &Records,
+    mut compare: impl FnMut(&mut Recovery<'_, N>, u32, &[u8], Newer<'_>) -> Result<Vec<Change>, Fault>,
+) -> Result<Vec<(u32, Vec<Change>)>, Fault> {
+    let units = records.units();
+    let news = recovery.take_news(units.lpns());
+    let (mut behind, mut content) = (Vec::new(), Vec::new());
+    let begin = recovery.at;
+    for index in 0..records.pages() {
+        content.clear();
+        if let Some(ppn) = records.ppn(index) {
+            let done = recovery.flash.read_metadata(ppn, PageKind::Translation, Cause::Recovery, begin)?;
+            recovery.at = recovery.flash.join(recovery.at, done);
+            content.extend_from_slice(recovery.flash.buffer());
+        }
+        for group in records.range(index) {
+            let record = record_in(&content, group);
+            let newer = news.of(units.first_lpn(Vtpn(group)).0..units.first_lpn(Vtpn(group + 1)).0);
+            if record.is_empty() && !newer.is_written() {
+                continue;
+            }
+            let changes = compare(recovery, group, record, newer)?;
+            if !changes.is_empty() {
+                behind.push((group, changes));
+            }
+        }
+    }
+    Ok(behind)
+}
+
 impl Pages for Records {
     const DIRECTORY: &'static str = "directory";
     const ONE_RECORD_A_TRIM: bool = true;
@@ -515,6 +548,5 @@ pub fn record_in(page: &[u8], group: u32) -> &[u8] {
     &[]
 }
 
-pub(crate) mod newer;
 #[cfg(test)]
 mod tests;

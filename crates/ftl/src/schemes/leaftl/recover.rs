@@ -12,9 +12,8 @@
 use super::map::{told, Map};
 use crate::counters::Cause;
 use crate::mapping::Pages;
-use crate::records::newer::{compare, Newer, Since};
-use crate::records::Records;
-use crate::recover::Recovery;
+use crate::records::{compare, Records};
+use crate::recover::{Newer, Recovery, Since};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
 
 /// Takes over what a recovery found.

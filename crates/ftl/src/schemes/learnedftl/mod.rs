@@ -47,6 +47,7 @@ use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::recover::Recovery;
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::schemes::tpftl::ClusteredTable;
+use crate::schemes::Alias;
 use crate::table::{mapped, Table};
 use groups::Groups;
 use models::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
@@ -58,9 +59,17 @@ const GROUP_ENTRIES: u32 = 64;
 const LEAST_GROUPS: u32 = 16;
 
 /// LearnedFTL.
-pub type LearnedFtl = Ftl<LearnedTable<false>, Groups, Guesses>;
-/// LearnedFTL whose predictions take no time.
-pub type LearnedFtlIdeal = Ftl<LearnedTable<true>, Groups, Guesses>;
+pub type LearnedFtl = Ftl<LearnedTable, Groups, Guesses>;
+
+/// LearnedFTL whose predictions take no time: what the paper calls ideal.
+pub const IDEAL: Alias = Alias {
+    info: Info {
+        name: "learnedftl-ideal",
+        what: "LearnedFTL whose predictions take no time",
+        ..<LearnedTable as Mapping>::INFO
+    },
+    parameters: &[("predict_ns", "0")],
+};
 
 /// Which of the paper's techniques are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +107,7 @@ struct Run {
 
 /// A demand cache with models beside the directory.
 #[derive(Clone, Debug)]
-pub struct LearnedTable<const IDEAL: bool> {
+pub struct LearnedTable {
     cached: ClusteredTable,
     models: Models,
     techniques: Techniques,
@@ -116,7 +125,7 @@ pub struct LearnedTable<const IDEAL: bool> {
     sorted: Vec<(Lpn, Ppn)>,
 }
 
-impl<const IDEAL: bool> LearnedTable<IDEAL> {
+impl LearnedTable {
     /// Mapped LPNs of a group, and those without a prediction.
     #[inline]
     fn untrained(&self, group: u32) -> (u32, u32) {
@@ -142,8 +151,7 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
             return None;
         }
         let ppn = self.models.predict(lpn)?;
-        let ns = if IDEAL { 0 } else { self.predict_ns };
-        Some((ppn, flash.compute(ns, at)))
+        Some((ppn, flash.compute(self.predict_ns, at)))
     }
 
     /// The page of `lpn` is another now: its bit is cleared before anything else can happen.
@@ -221,16 +229,12 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
     }
 }
 
-impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
+impl Mapping for LearnedTable {
     type Pages = Table;
 
     const INFO: Info = Info {
-        name: if IDEAL { "learnedftl-ideal" } else { "learnedftl" },
-        what: if IDEAL {
-            "LearnedFTL whose predictions take no time"
-        } else {
-            "demand cache with in-place-updated linear models, group-based allocation, training in collection"
-        },
+        name: "learnedftl",
+        what: "demand cache with in-place-updated linear models, group-based allocation, training in collection",
         paper: "Wang et al.: LearnedFTL: A Learning-based Page-level FTL for Reducing Double Reads, HPCA 2024",
         parameters: &[
             Parameter { name: "pieces", default: "8", what: "linear pieces of a GTD entry's model" },
@@ -447,7 +451,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     }
 }
 
-impl<const IDEAL: bool> Update for LearnedTable<IDEAL> {
+impl Update for LearnedTable {
     #[inline]
     fn update<N: Nand>(
         &mut self,
@@ -515,10 +519,10 @@ impl<const IDEAL: bool> Update for LearnedTable<IDEAL> {
 #[derive(Clone, Copy, Debug)]
 pub struct Guesses;
 
-impl<const IDEAL: bool> Predict<LearnedTable<IDEAL>> for Guesses {
+impl Predict<LearnedTable> for Guesses {
     #[inline]
     fn guess<N: Nand>(
-        mapping: &mut LearnedTable<IDEAL>,
+        mapping: &mut LearnedTable,
         flash: &mut Flash<N>,
         lpn: Lpn,
         at: Done,
@@ -528,7 +532,7 @@ impl<const IDEAL: bool> Predict<LearnedTable<IDEAL>> for Guesses {
         }
         let is_page = |ppn: &Ppn| ppn.0 < flash.nand().geometry().pages() && flash.space.is_valid_data(*ppn);
         let ppn = mapping.models.guess(lpn).filter(is_page)?;
-        Some((ppn, flash.compute(if IDEAL { 0 } else { mapping.predict_ns }, at)))
+        Some((ppn, flash.compute(mapping.predict_ns, at)))
     }
 }
 

@@ -77,7 +77,7 @@ pub struct Map {
     /// Pages whose LPNs were trimmed.
     pub trimmed: Vec<Ppn>,
     /// No chunk below this one is newer than on flash.
-    clean_below: u32,
+    pub clean_below: u32,
     /// Translation pages written back so far.
     write_backs: u64,
 }
@@ -164,41 +164,15 @@ impl Map {
     }
 
     /// Whether nothing of a chunk was ever mapped, which is known without a read.
-    fn is_blank(&self, records: &Records, chunk: u32) -> bool {
+    pub fn is_blank(&self, records: &Records, chunk: u32) -> bool {
         !self.cache.has(chunk) && records.ppn(records.page_of(chunk)).is_none()
     }
 
     // Lookups
 
-    /// Where `lpn` is, the first of `rest` pages of a request, and when that is known.
-    pub fn find<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        lpn: Lpn,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
-        let (number, offset) = self.place(lpn);
-        match self.cache.answer(lpn, offset) {
-            Answer::Point(entry, known) => {
-                Ok(Lookup::new(mapped(entry), flash.join(at, known), How::CachedEntry))
-            }
-            Answer::Nowhere(known) => Ok(Lookup::new(None, flash.join(at, known), How::CachedEntry)),
-            Answer::Model(model, known) => {
-                let at = flash.join(at, known);
-                let ppn = self.chunk(number).predict(&self.lists, model, offset);
-                let at = flash.compute(self.shape.predict_ns, at);
-                Ok(Lookup::new(ppn, at, How::Predicted))
-            }
-            Answer::Missing if self.is_blank(records, number) => Ok(Lookup::new(None, at, How::CachedEntry)),
-            Answer::Missing => self.load(flash, records, number, offset, rest, at),
-        }
-    }
-
     /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched with them: the
     /// outlier mappings that the rest of the request will ask for, and the heads of linear chunks behind this one.
-    fn load<N: Nand>(
+    pub fn load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
@@ -468,7 +442,7 @@ impl Map {
 
     /// Writes the translation page of a chunk with all that is newer in memory, trained first. `stays`: the chunk's head is
     /// wanted further.
-    fn write_back<N: Nand>(
+    pub fn write_back<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
@@ -596,24 +570,6 @@ impl Map {
         (self.merged, self.bounds) = (merged, bounds);
     }
 
-    /// Writes one translation page that is behind; `None` when there is none left.
-    pub fn clean_first<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-    ) -> Result<Option<Done>, Fault> {
-        if self.cache.dirty_nodes() == 0 {
-            return Ok(None);
-        }
-        match self.cache.next_dirty(self.clean_below) {
-            Some(chunk) => {
-                self.clean_below = chunk;
-                self.write_back(flash, records, chunk, true, Cause::Checkpoint, Done::READY).map(Some)
-            }
-            None => unreachable!("a chunk below {} is newer than on flash", self.clean_below),
-        }
-    }
-
     // Trims
 
     /// Unmaps offsets `range` of a chunk, and gives the pages that they led to. Completes when these are known.
@@ -728,7 +684,7 @@ impl Map {
     }
 
     /// Checks the cache, and what is clean against flash.
-    pub fn check_chunks<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
+    pub fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
         self.cache.check()?;
         let (mut content, mut clean, mut now) = (Vec::new(), Vec::new(), Vec::new());
         let mut logs = vec![0; self.logs.len()];

@@ -49,10 +49,12 @@ mod writer;
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::records::Records;
 use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::table::mapped;
+use cache::Answer;
 use linear::{BlockLists, Settings};
 use map::{Map, Shape};
 use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Vtpn};
@@ -193,7 +195,21 @@ impl Mapping for Map {
         rest: u32,
         at: Done,
     ) -> Result<Lookup, Fault> {
-        self.find(flash, records, lpn, rest, at)
+        let (number, offset) = self.place(lpn);
+        match self.cache.answer(lpn, offset) {
+            Answer::Point(entry, known) => {
+                Ok(Lookup::new(mapped(entry), flash.join(at, known), How::CachedEntry))
+            }
+            Answer::Nowhere(known) => Ok(Lookup::new(None, flash.join(at, known), How::CachedEntry)),
+            Answer::Model(model, known) => {
+                let at = flash.join(at, known);
+                let ppn = self.chunk(number).predict(&self.lists, model, offset);
+                let at = flash.compute(self.shape().predict_ns, at);
+                Ok(Lookup::new(ppn, at, How::Predicted))
+            }
+            Answer::Missing if self.is_blank(records, number) => Ok(Lookup::new(None, at, How::CachedEntry)),
+            Answer::Missing => self.load(flash, records, number, offset, rest, at),
+        }
     }
 
     fn trim<N: Nand>(
@@ -216,7 +232,16 @@ impl Mapping for Map {
         flash: &mut Flash<N>,
         records: &mut Records,
     ) -> Result<Option<Done>, Fault> {
-        self.clean_first(flash, records)
+        if self.cache.dirty_nodes() == 0 {
+            return Ok(None);
+        }
+        match self.cache.next_dirty(self.clean_below) {
+            Some(chunk) => {
+                self.clean_below = chunk;
+                self.write_back(flash, records, chunk, true, Cause::Checkpoint, Done::READY).map(Some)
+            }
+            None => unreachable!("a chunk below {} is newer than on flash", self.clean_below),
+        }
     }
 
     fn expect<N: Nand>(&self, _flash: &Flash<N>, _records: &Records, lpn: Lpn, _soon: bool) {
@@ -243,7 +268,7 @@ impl Mapping for Map {
     }
 
     fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
-        self.check_chunks(flash, records)
+        self.check(flash, records)
     }
 }
 
@@ -261,7 +286,7 @@ impl Update for Map {
         programmed: Done,
         at: Done,
     ) -> Result<Lookup, Fault> {
-        let old = self.find(flash, records, lpn, rest, at)?;
+        let old = self.lookup(flash, records, lpn, rest, at)?;
         let Some(ppn) = ppn else {
             let (chunk, offset) = records.units().place(lpn);
             let done = self.unmap(flash, records, chunk.0, offset..offset + 1, old.done, &mut Vec::new())?;

@@ -17,9 +17,8 @@
 
 use super::map::Map;
 use crate::mapping::Pages;
-use crate::records::newer::{compare, Newer, Since};
-use crate::records::Records;
-use crate::recover::Recovery;
+use crate::records::{compare, Records};
+use crate::recover::{Newer, Recovery, Since};
 use crate::space::State;
 use crate::table::mapped;
 use nand::{Fault, Nand, PageKind, Pbn, Ppn};
