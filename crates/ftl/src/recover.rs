@@ -19,7 +19,7 @@ use crate::checkpoint::{self, Journal, Page, Trim};
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::space::{Found, Stream};
-use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn};
+use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn, Result};
 use std::ops::Range;
 
 /// A data page that the search found.
@@ -69,7 +69,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
         journal: &mut Journal,
         exported_pages: u32,
         translation_ids: u32,
-    ) -> Result<Recovery<'a, N>, Fault> {
+    ) -> Result<Recovery<'a, N>> {
         let mut recovery = Recovery {
             flash,
             found: Vec::new(),
@@ -100,7 +100,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// Reads an OOB; a page that cannot be read (torn) counts as nothing there, but as spent.
-    fn scan_page(&mut self, ppn: Ppn) -> Result<Scanned, Fault> {
+    fn scan_page(&mut self, ppn: Ppn) -> Result<Scanned> {
         match self.flash.scan(ppn, Cause::Recovery, Done::READY) {
             Ok((oob, done)) => {
                 self.at = self.flash.join(self.at, done);
@@ -122,7 +122,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// What is known of a block: its first page, or the first after pages that were torn.
-    fn first_readable(&mut self, block: Pbn) -> Result<Scanned, Fault> {
+    fn first_readable(&mut self, block: Pbn) -> Result<Scanned> {
         let geometry = self.flash.nand().geometry();
         let (first, pages, units) = (geometry.page_in(block, 0), geometry.pages_per_block, geometry.units());
         for page in 0..pages {
@@ -135,7 +135,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
         Ok(Scanned::Torn)
     }
 
-    fn classify(&mut self) -> Result<(), Fault> {
+    fn classify(&mut self) -> Result<()> {
         let free: Vec<u32> = self.flash.space.free().map(|(superblock, _)| superblock).collect();
         for superblock in free {
             let mut newest: Option<Oob> = None;
@@ -176,7 +176,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
         (row < geometry.pages_per_block).then(|| Ppn(first + row * geometry.units()))
     }
 
-    fn read_checkpoint(&mut self) -> Result<(), Fault> {
+    fn read_checkpoint(&mut self) -> Result<()> {
         let mut metadata: Vec<Found> =
             self.found.iter().filter(|f| f.kind == PageKind::Metadata).copied().collect();
         metadata.sort_unstable_by_key(|f| f.epoch);
@@ -264,7 +264,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// The OOB of a page; `None` when it is erased or torn.
-    pub(crate) fn page(&mut self, ppn: Ppn) -> Result<Option<Oob>, Fault> {
+    pub(crate) fn page(&mut self, ppn: Ppn) -> Result<Option<Oob>> {
         let (block, page) = self.flash.nand().geometry().block_of(ppn);
         if page >= self.flash.nand().written(block) {
             return Ok(None);
@@ -277,7 +277,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
 
     /// Looks at every page programmed after the checkpoint: those of superblocks opened since, and the rest of those
     /// that were open then.
-    fn search(&mut self, exported_pages: u32, translation_ids: u32) -> Result<(), Fault> {
+    fn search(&mut self, exported_pages: u32, translation_ids: u32) -> Result<()> {
         for found in self.found.clone() {
             if found.kind == PageKind::Metadata {
                 continue;
@@ -366,14 +366,14 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// The OOB of the translation page `id` that the checkpoint knows at `ppn`, if it has not been erased since.
-    pub(crate) fn checkpointed_page(&mut self, ppn: Ppn, id: u32) -> Result<Option<Oob>, Fault> {
+    pub(crate) fn checkpointed_page(&mut self, ppn: Ppn, id: u32) -> Result<Option<Oob>> {
         let epoch = self.checkpoint.epoch;
         let is_it = |oob: &Oob| oob.kind == PageKind::Translation && oob.id == id && oob.epoch <= epoch;
         Ok(self.page(ppn)?.filter(is_it))
     }
 
     /// Erases metadata that a newer checkpoint made obsolete, or that belongs to one never finished.
-    pub(crate) fn erase_obsolete(&mut self, journal: &Journal) -> Result<(), Fault> {
+    pub(crate) fn erase_obsolete(&mut self, journal: &Journal) -> Result<()> {
         for found in self.found.clone() {
             let obsolete =
                 found.kind == PageKind::Metadata && !journal.superblocks.contains(&found.superblock);

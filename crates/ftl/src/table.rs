@@ -13,7 +13,7 @@ use crate::mapping::{Moved, Pages, Unit, Units};
 use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError};
 use crate::space::Stream;
-use nand::{Done, Fault, Hint, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
+use nand::{Done, Hint, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
 
 /// The entry of an LPN that is mapped nowhere.
@@ -129,7 +129,7 @@ impl Table {
         vtpn: Vtpn,
         cause: Cause,
         at: Done,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         match self.page(vtpn) {
             Some(ppn) => flash.read_metadata(ppn, PageKind::Translation, cause, at).map(Some),
             None => Ok(None),
@@ -149,7 +149,7 @@ impl Table {
         edits: &[(u32, u32)],
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         if let Some((_, waited)) = self.in_program_buffer.filter(|&(buffered, _)| buffered == vtpn) {
             let at = flash.join(at, waited);
             return self.store_loaded(flash, vtpn, edits, cause, at);
@@ -168,7 +168,7 @@ impl Table {
         edits: &[(u32, u32)],
         cause: Cause,
         read: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let Some(old) = self.page(vtpn) else {
             return self.store_first(flash, vtpn, edits, cause, read);
         };
@@ -188,7 +188,7 @@ impl Table {
         edits: &[(u32, u32)],
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         for &(slot, entry) in edits {
             let at = slot as usize * 4;
             self.blank[at..at + 4].copy_from_slice(&entry.to_le_bytes());
@@ -214,7 +214,7 @@ impl Table {
         content: &[u8],
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let version = Content::version(flash.next_metadata_version());
         let from = Source::Metadata(content);
         let (ppn, done) =
@@ -244,7 +244,7 @@ impl Table {
         slots: Range<u32>,
         at: Done,
         mut forget: impl FnMut(Lpn) -> Option<Option<Ppn>>,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let loaded = self.load(flash, vtpn, Cause::Translation, at)?;
         let first = self.first_lpn(vtpn).0;
         let mut edits = Vec::with_capacity(slots.len());
@@ -291,11 +291,10 @@ impl Table {
     pub fn moved<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        vtpn: Vtpn,
         moves: &[Moved],
         edits: &mut Vec<(u32, u32)>,
         mut held: impl FnMut(&mut Flash<N>, &Moved) -> bool,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         edits.clear();
         let mut copied = Done::READY;
         for moved in moves {
@@ -309,7 +308,7 @@ impl Table {
         if edits.is_empty() {
             return Ok(Done::READY);
         }
-        self.store(flash, vtpn, edits, Cause::Collection, copied)
+        self.store(flash, self.place(moves[0].lpn).0, edits, Cause::Collection, copied)
     }
 
     // Recovery
@@ -320,7 +319,7 @@ impl Table {
         &mut self,
         recovery: &mut Recovery<'_, N>,
         mut keep: impl FnMut(&Table, Vtpn, &[u32], bool) -> bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         self.find_pages(recovery)?;
         let news = recovery.take_news(self.exported_pages());
         let mut behind = Vec::new();
@@ -364,7 +363,7 @@ impl Table {
 
     /// Finds the newest version of each translation page: one that the search found, else that of the checkpoint, if it has
     /// not been erased since. That happens without a newer one being written when everything in it was trimmed.
-    fn find_pages<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+    fn find_pages<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()> {
         for id in 0..self.pages() {
             let checkpointed = recovery.checkpoint.directory.get(id as usize).copied().and_then(mapped);
             let page = match (recovery.translation[id as usize], checkpointed) {
@@ -428,7 +427,7 @@ impl Pages for Table {
         self.directory.iter().copied().filter_map(mapped)
     }
 
-    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done, Fault> {
+    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done> {
         let (id, to, read, done) = flash.move_translation(from, at)?;
         let vtpn = Vtpn(id);
         assert!(
@@ -440,7 +439,7 @@ impl Pages for Table {
         Ok(done)
     }
 
-    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()> {
         self.restore_beside(recovery, |_, _, _, _| false)
     }
 

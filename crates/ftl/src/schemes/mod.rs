@@ -19,6 +19,7 @@ pub mod tpftl;
 pub mod waftl;
 pub mod zftl;
 
+use crate::scheme::Alias;
 use crate::{Info, Scheme};
 use std::collections::BTreeMap;
 
@@ -31,15 +32,6 @@ pub trait Visitor {
     type Out;
     /// Does it with `S`.
     fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out;
-}
-
-/// Another name for a scheme with some of its parameters set.
-#[derive(Clone, Copy, Debug)]
-pub struct Alias {
-    /// The name, and what it means. The parameters are the scheme's.
-    pub info: Info,
-    /// What is set.
-    pub parameters: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! schemes {

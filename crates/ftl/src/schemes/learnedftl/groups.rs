@@ -29,7 +29,7 @@ use crate::mapping::Mapping;
 use crate::scheme::{Config, ConfigError, Info, Memory};
 use crate::space::Stream;
 use crate::table::{entry_in, mapped, Table};
-use nand::{Done, Fault, Lpn, Nand, Ppn};
+use nand::{Done, Lpn, Nand, Ppn, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -513,7 +513,7 @@ impl Placement<LearnedTable> for Groups {
         table: &Table,
         flash: &mut Flash<N>,
         next: &mut Vec<Ppn>,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         if self.part.is_empty() {
             self.part_collected();
             return Ok(None);

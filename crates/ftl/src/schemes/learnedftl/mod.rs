@@ -43,15 +43,14 @@ pub mod models;
 
 use crate::engine::{Ftl, Predict};
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::recover::Recovery;
-use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
+use crate::scheme::{Alias, CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::schemes::tpftl::ClusteredTable;
-use crate::schemes::Alias;
 use crate::table::{mapped, Table};
 use groups::Groups;
 use models::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
 /// GTD entries of a group (III-D), and the groups that a device has at least.
@@ -346,7 +345,7 @@ impl Mapping for LearnedTable {
         Some(self.models.to_bytes())
     }
 
-    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<()> {
         let is_relearned = recovery.learned().is_some_and(|learned| self.models.restore(&learned));
         table.restore_beside(recovery, |table, vtpn, entries, _| {
             let first = table.first_lpn(vtpn);
@@ -362,14 +361,8 @@ impl Mapping for LearnedTable {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, rest, at } = ask;
         if let Some((ppn, known)) = self.cached.find(lpn) {
             return Ok(Lookup::new(ppn, flash.join(at, known), How::CachedEntry));
         }
@@ -392,7 +385,7 @@ impl Mapping for LearnedTable {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         self.run.pages = 0;
         let first = table.first_lpn(vtpn).0;
         let (mut lpn, end) = (first + slots.start, first + slots.end);
@@ -411,7 +404,7 @@ impl Mapping for LearnedTable {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         self.cached.clean_one(flash, table)
     }
 
@@ -453,16 +446,8 @@ impl Mapping for LearnedTable {
 
 impl Update for LearnedTable {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, rest, ppn, programmed, at } = to;
         let old = if let Some((old, known)) = self.cached.change(lpn, ppn, programmed) {
             Lookup::new(old, flash.join(at, known), How::CachedEntry)
         } else if let Some((old, known)) = self.predict(flash, lpn, at) {
@@ -488,16 +473,10 @@ impl Update for LearnedTable {
     }
 
     /// The mappings change as in TPFTL; then the models learn where the pages are now.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
         self.learn_run();
         moves.iter().for_each(|moved| self.forget(moved.lpn));
-        let done = self.cached.moved(flash, table, vtpn, moves)?;
+        let done = self.cached.moved(flash, table, moves)?;
         if !self.techniques.collection {
             return Ok(done);
         }

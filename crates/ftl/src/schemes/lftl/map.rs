@@ -9,7 +9,7 @@ use crate::flash::Flash;
 use crate::mapping::{How, Lookup, Pages};
 use crate::records::{record_in, Records};
 use crate::table::{entry, mapped, UNMAPPED};
-use nand::{Done, Fault, Lpn, Nand, Ppn};
+use nand::{Done, Lpn, Nand, Ppn, Result};
 use std::ops::Range;
 
 /// Bytes of a record up to which a chunk counts as linear: its head is worth loading before it is asked for.
@@ -52,7 +52,7 @@ struct Logged {
 pub struct Map {
     shape: Shape,
     /// Bytes of the directory.
-    directory_bytes: u64,
+    pub directory_bytes: u64,
     /// TP nodes.
     pub cache: Cache,
     /// Linear groups.
@@ -138,11 +138,6 @@ impl Map {
         self.shape.chunk_lpas.min(self.shape.exported_pages - self.first_lpn(chunk).0)
     }
 
-    /// Takes over a directory that recovery has rebuilt.
-    pub fn found(&mut self, records: &Records) {
-        self.directory_bytes = records.directory_bytes();
-    }
-
     /// How a chunk is packed.
     pub fn chunk(&self, chunk: u32) -> Chunk {
         Chunk {
@@ -180,7 +175,7 @@ impl Map {
         offset: u16,
         rest: u32,
         at: Done,
-    ) -> Result<Lookup, Fault> {
+    ) -> Result<Lookup> {
         let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, at)?;
         loop {
             let Some(known) = records.load(flash, number, Cause::Translation, at)? else {
@@ -288,7 +283,7 @@ impl Map {
         programmed: Done,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let at = self.make_way(flash, records, NODE_BYTES + POINT_BYTES + 1, cause, at)?;
         let was_log = self.cache.point(lpn).is_some_and(Cache::is_log);
         let subspace = (lpn.0 / self.shape.subspace_pages) as usize;
@@ -425,7 +420,7 @@ impl Map {
         bytes: u64,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut done = at;
         while self.bytes() + bytes > self.shape.budget {
             match self.cache.put_out() {
@@ -450,7 +445,7 @@ impl Map {
         stays: bool,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let range = records.range(records.page_of(number));
         self.train_chunks(flash, range.clone());
         let (shape, cache, lists) = (self.shape, &self.cache, &self.lists);
@@ -581,7 +576,7 @@ impl Map {
         range: Range<u32>,
         at: Done,
         pages: &mut Vec<Ppn>,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         pages.clear();
         if self.is_blank(records, number) {
             return Ok(at);
@@ -649,7 +644,7 @@ impl Map {
         number: u32,
         changes: &[(u16, Option<Ppn>)],
         at: Done,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let first = self.first_lpn(number).0;
         let mut from = 0;
         while from < changes.len() {

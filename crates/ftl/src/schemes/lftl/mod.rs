@@ -49,7 +49,7 @@ mod writer;
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::records::Records;
 use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
@@ -57,7 +57,7 @@ use crate::table::mapped;
 use cache::Answer;
 use linear::{BlockLists, Settings};
 use map::{Map, Shape};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Vtpn};
+use nand::{Done, Geometry, Lpn, Nand, Oob, Result, Vtpn};
 use open::Open;
 use record::{Chunk, MOST_LPAS};
 use std::ops::Range;
@@ -179,22 +179,12 @@ impl Mapping for Map {
         Ok(Map::with(shape, lists, open, Self::settings(config)?, geometry.page_bytes))
     }
 
-    fn restore<N: Nand>(
-        &mut self,
-        recovery: &mut Recovery<'_, N>,
-        records: &mut Records,
-    ) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, records: &mut Records) -> Result<()> {
         recover::restore(recovery, self, records)
     }
 
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        lpn: Lpn,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, rest, at } = ask;
         let (number, offset) = self.place(lpn);
         match self.cache.answer(lpn, offset) {
             Answer::Point(entry, known) => {
@@ -219,7 +209,7 @@ impl Mapping for Map {
         chunk: Vtpn,
         offsets: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut pages = std::mem::take(&mut self.trimmed);
         let known = self.unmap(flash, records, chunk.0, offsets, at, &mut pages);
         pages.drain(..).for_each(|page| flash.invalidate(page));
@@ -227,11 +217,7 @@ impl Mapping for Map {
         known
     }
 
-    fn clean_one<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-    ) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records) -> Result<Option<Done>> {
         if self.cache.dirty_nodes() == 0 {
             return Ok(None);
         }
@@ -276,17 +262,9 @@ impl Update for Map {
     /// A trim of any length goes by chunks.
     const TRIM_BY_ENTRY: u32 = 0;
 
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        lpn: Lpn,
-        rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
-        let old = self.lookup(flash, records, lpn, rest, at)?;
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, to: Change) -> Result<Lookup> {
+        let Change { lpn, rest, ppn, programmed, at } = to;
+        let old = self.lookup(flash, records, Ask { lpn, rest, at })?;
         let Some(ppn) = ppn else {
             let (chunk, offset) = records.units().place(lpn);
             let done = self.unmap(flash, records, chunk.0, offset..offset + 1, old.done, &mut Vec::new())?;
@@ -304,9 +282,8 @@ impl Update for Map {
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
-        _chunk: Vtpn,
         moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut copied = Done::READY;
         for moved in moves {
             let (cause, at) = (Cause::Collection, Done::READY);
