@@ -10,7 +10,7 @@
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::space::Stream;
-use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
+use nand::{Done, Lpn, Nand, PageKind, Ppn, Result, Source};
 
 const MAGIC_CHECKPOINT: u32 = 0x4b43_5446; // "FTCK"
 pub(crate) const MAGIC_JOURNAL: u32 = 0x4a54_5446; // "FTTJ"
@@ -68,7 +68,7 @@ impl Journal {
     }
 
     /// Records a trim that has just been made.
-    pub fn trimmed<N: Nand>(&mut self, flash: &mut Flash<N>, first: Lpn, pages: u32) -> Result<(), Fault> {
+    pub fn trimmed<N: Nand>(&mut self, flash: &mut Flash<N>, first: Lpn, pages: u32) -> Result<()> {
         let version = flash.next_version();
         self.pending.push(Trim { first, pages, version });
         if self.pending.len() == self.per_page {
@@ -78,7 +78,7 @@ impl Journal {
     }
 
     /// Programs the trims that no page holds yet. They are durable when [`Flash::settle`] is reached.
-    pub fn write_pending<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+    pub fn write_pending<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl Journal {
         Ok(())
     }
 
-    fn program<N: Nand>(&mut self, flash: &mut Flash<N>, length: usize, at: Done) -> Result<Done, Fault> {
+    fn program<N: Nand>(&mut self, flash: &mut Flash<N>, length: usize, at: Done) -> Result<Done> {
         let check = crc32(&self.buffer[8..length]);
         put32(&mut self.buffer, 4, check);
         let content = Content::version(flash.next_metadata_version());
@@ -119,7 +119,7 @@ pub(crate) fn write<N: Nand>(
     mut words: impl ExactSizeIterator<Item = u32>,
     journal: &mut Journal,
     at: Done,
-) -> Result<Done, Fault> {
+) -> Result<Done> {
     let obsolete = std::mem::take(&mut journal.superblocks);
     let obsolete_pages = std::mem::take(&mut journal.pages);
     journal.pending.clear();
@@ -175,7 +175,7 @@ pub fn write_models<N: Nand>(
     journal: &mut Journal,
     models: &[u8],
     at: Done,
-) -> Result<Done, Fault> {
+) -> Result<Done> {
     let per_page = journal.buffer.len() - HEADER;
     let pages = models.len().div_ceil(per_page);
     if pages + MARGIN as usize > flash.space.left(Stream::METADATA) as usize {

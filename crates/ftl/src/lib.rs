@@ -4,13 +4,14 @@
 //! virtual time, on a live device, and under the crash checker.
 #![forbid(unsafe_code)]
 
-pub mod checkpoint;
-pub mod cmt;
+mod checkpoint;
+mod cmt;
 pub mod counters;
 pub mod device;
 pub mod engine;
 pub mod flash;
-pub mod list;
+mod half;
+mod list;
 pub mod log_block;
 pub mod mapping;
 pub mod records;
@@ -24,5 +25,5 @@ pub use counters::{Cause, Counters};
 pub use device::{Device, HostError, HostOp, Outcome, Seen};
 pub use flash::Flash;
 pub use scheme::{
-    Breach, CachedPage, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy,
+    Alias, Breach, CachedPage, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy,
 };

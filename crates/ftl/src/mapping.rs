@@ -7,7 +7,7 @@ use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::recover::Recovery;
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Geometry, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
 /// LPNs in runs of a power of two, which are trimmed, recovered and checked together: those of a translation page, or a group.
@@ -83,10 +83,10 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
     fn directory(&self) -> impl Iterator<Item = Ppn> + '_;
 
     /// Moves a page out of a superblock that is collected. Completes when the copy is programmed.
-    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done, Fault>;
+    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done>;
 
     /// Makes room for pages at recovery, without moving user data, whose mapping is not settled yet.
-    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
+    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done> {
         let mut done = at;
         while flash.free_superblocks() < 2 {
             let Some(victim) = flash.space.fewest_valid_without_data() else { break };
@@ -102,7 +102,7 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
     }
 
     /// Rebuilds the directory from what a recovery found, and marks its pages valid.
-    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault>;
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()>;
 
     /// Reads the page of a unit free of charge: for invariants and the checker alone.
     fn inspect<N: Nand>(&self, flash: &Flash<N>, unit: Vtpn, content: &mut Vec<u8>);
@@ -135,6 +135,32 @@ pub enum How {
     Predicted,
     /// It had to be loaded from flash, or was known without that to be mapped nowhere.
     Loaded,
+}
+
+/// What a lookup asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// Where this LPN is.
+    pub lpn: Lpn,
+    /// The pages of the same request from this one on, at least 1.
+    pub rest: u32,
+    /// What the lookup waits for.
+    pub at: Done,
+}
+
+/// What an update changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// Where this LPN is.
+    pub lpn: Lpn,
+    /// The pages of the same request from this one on, at least 1.
+    pub rest: u32,
+    /// Where it is from now on; `None` for nowhere.
+    pub ppn: Option<Ppn>,
+    /// The completion of the page's program: no mapping may reach flash before it.
+    pub programmed: Done,
+    /// What the update waits for.
+    pub at: Done,
 }
 
 /// Where an LPN is, or was.
@@ -192,11 +218,7 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     fn new<N: Nand>(flash: &mut Flash<N>, pages: &Self::Pages, config: &Config) -> Result<Self, ConfigError>;
 
     /// Takes over what a recovery found, which is newer than flash in part, and marks valid what is mapped.
-    fn restore<N: Nand>(
-        &mut self,
-        recovery: &mut Recovery<'_, N>,
-        pages: &mut Self::Pages,
-    ) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, pages: &mut Self::Pages) -> Result<()> {
         pages.restore(recovery)
     }
 
@@ -205,15 +227,8 @@ pub trait Mapping: Sized + Clone + Send + 'static {
         None
     }
 
-    /// Where `lpn` is, the first of `rest` pages of a request.
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        pages: &mut Self::Pages,
-        lpn: Lpn,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault>;
+    /// Where an LPN is.
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, pages: &mut Self::Pages, ask: Ask) -> Result<Lookup>;
 
     /// Unmaps the LPNs at `slots` of a unit, and invalidates their pages.
     fn trim<N: Nand>(
@@ -223,14 +238,10 @@ pub trait Mapping: Sized + Clone + Send + 'static {
         unit: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault>;
+    ) -> Result<Done>;
 
     /// Writes one page for which memory holds newer mappings; `None` when there is no such page left.
-    fn clean_one<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        pages: &mut Self::Pages,
-    ) -> Result<Option<Done>, Fault>;
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, pages: &mut Self::Pages) -> Result<Option<Done>>;
 
     /// As [`crate::Scheme::expect`].
     #[inline]
@@ -262,27 +273,20 @@ pub trait Update: Mapping {
     /// changes the translation page itself ([`Mapping::trim`]): loading each entry would read the same page many times.
     const TRIM_BY_ENTRY: u32 = 8;
 
-    /// Sets where `lpn` is and returns where it was; completes when the change is made. `programmed` is the completion of
-    /// the page's program: no mapping may reach flash before it.
-    #[allow(clippy::too_many_arguments)]
+    /// Sets where an LPN is and returns where it was; completes when the change is made.
     fn update<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         pages: &mut Self::Pages,
-        lpn: Lpn,
-        rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault>;
+        to: Change,
+    ) -> Result<Lookup>;
 
-    /// Sets where the pages `moves`, all of one unit, are now. Completes when the change is as durable as the mapping
+    /// Sets where the pages `moves`, one or more and all of one unit, are now. Completes when the change is as durable as the mapping
     /// makes it; the originals are erased after that.
     fn moved<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         pages: &mut Self::Pages,
-        unit: Vtpn,
         moves: &[Moved],
-    ) -> Result<Done, Fault>;
+    ) -> Result<Done>;
 }

@@ -19,15 +19,16 @@ use crate::checkpoint::{self, Journal, Page, Trim};
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::space::{Found, Stream};
-use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn};
+use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn, Result};
+use std::ops::Range;
 
 /// A data page that the search found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
-    pub(crate) lpn: u32,
-    pub(crate) version: u64,
+struct Candidate {
+    lpn: u32,
+    version: u64,
     epoch: u32,
-    pub(crate) ppn: u32,
+    ppn: u32,
 }
 
 #[derive(Default)]
@@ -47,9 +48,9 @@ pub struct Recovery<'a, N> {
     found: Vec<Found>,
     pub(crate) checkpoint: Checkpoint,
     /// Trims after the checkpoint.
-    pub(crate) trims: Vec<Trim>,
+    trims: Vec<Trim>,
     /// The newest page of each LPN that was programmed after the checkpoint, ascending by LPN.
-    pub(crate) candidates: Vec<Candidate>,
+    candidates: Vec<Candidate>,
     /// Newest translation page found by the search: version, epoch, PPN, by id (VTPN).
     pub(crate) translation: Vec<Option<(u64, u32, Ppn)>>,
     metadata_pages: Vec<Ppn>,
@@ -68,7 +69,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
         journal: &mut Journal,
         exported_pages: u32,
         translation_ids: u32,
-    ) -> Result<Recovery<'a, N>, Fault> {
+    ) -> Result<Recovery<'a, N>> {
         let mut recovery = Recovery {
             flash,
             found: Vec::new(),
@@ -99,7 +100,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// Reads an OOB; a page that cannot be read (torn) counts as nothing there, but as spent.
-    fn scan_page(&mut self, ppn: Ppn) -> Result<Scanned, Fault> {
+    fn scan_page(&mut self, ppn: Ppn) -> Result<Scanned> {
         match self.flash.scan(ppn, Cause::Recovery, Done::READY) {
             Ok((oob, done)) => {
                 self.at = self.flash.join(self.at, done);
@@ -121,7 +122,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// What is known of a block: its first page, or the first after pages that were torn.
-    fn first_readable(&mut self, block: Pbn) -> Result<Scanned, Fault> {
+    fn first_readable(&mut self, block: Pbn) -> Result<Scanned> {
         let geometry = self.flash.nand().geometry();
         let (first, pages, units) = (geometry.page_in(block, 0), geometry.pages_per_block, geometry.units());
         for page in 0..pages {
@@ -134,7 +135,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
         Ok(Scanned::Torn)
     }
 
-    fn classify(&mut self) -> Result<(), Fault> {
+    fn classify(&mut self) -> Result<()> {
         let free: Vec<u32> = self.flash.space.free().map(|(superblock, _)| superblock).collect();
         for superblock in free {
             let mut newest: Option<Oob> = None;
@@ -175,7 +176,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
         (row < geometry.pages_per_block).then(|| Ppn(first + row * geometry.units()))
     }
 
-    fn read_checkpoint(&mut self) -> Result<(), Fault> {
+    fn read_checkpoint(&mut self) -> Result<()> {
         let mut metadata: Vec<Found> =
             self.found.iter().filter(|f| f.kind == PageKind::Metadata).copied().collect();
         metadata.sort_unstable_by_key(|f| f.epoch);
@@ -263,7 +264,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// The OOB of a page; `None` when it is erased or torn.
-    pub(crate) fn page(&mut self, ppn: Ppn) -> Result<Option<Oob>, Fault> {
+    pub(crate) fn page(&mut self, ppn: Ppn) -> Result<Option<Oob>> {
         let (block, page) = self.flash.nand().geometry().block_of(ppn);
         if page >= self.flash.nand().written(block) {
             return Ok(None);
@@ -276,7 +277,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
 
     /// Looks at every page programmed after the checkpoint: those of superblocks opened since, and the rest of those
     /// that were open then.
-    fn search(&mut self, exported_pages: u32, translation_ids: u32) -> Result<(), Fault> {
+    fn search(&mut self, exported_pages: u32, translation_ids: u32) -> Result<()> {
         for found in self.found.clone() {
             if found.kind == PageKind::Metadata {
                 continue;
@@ -351,15 +352,28 @@ impl<'a, N: Nand> Recovery<'a, N> {
         found.epoch > self.checkpoint.epoch || open.is_some_and(|&(_, next)| tail >= next)
     }
 
+    /// What was written and trimmed after the checkpoint, of `lpns` LPNs.
+    pub(crate) fn take_news(&mut self, lpns: u32) -> News {
+        let mut trimmed_at: Vec<u64> = Vec::new();
+        for trim in std::mem::take(&mut self.trims) {
+            trimmed_at.resize(lpns as usize, 0);
+            let end = (trim.first.0 + trim.pages).min(lpns);
+            for at in &mut trimmed_at[trim.first.0 as usize..end as usize] {
+                *at = trim.version.max(*at);
+            }
+        }
+        News { written: std::mem::take(&mut self.candidates), trimmed_at }
+    }
+
     /// The OOB of the translation page `id` that the checkpoint knows at `ppn`, if it has not been erased since.
-    pub(crate) fn checkpointed_page(&mut self, ppn: Ppn, id: u32) -> Result<Option<Oob>, Fault> {
+    pub(crate) fn checkpointed_page(&mut self, ppn: Ppn, id: u32) -> Result<Option<Oob>> {
         let epoch = self.checkpoint.epoch;
         let is_it = |oob: &Oob| oob.kind == PageKind::Translation && oob.id == id && oob.epoch <= epoch;
         Ok(self.page(ppn)?.filter(is_it))
     }
 
     /// Erases metadata that a newer checkpoint made obsolete, or that belongs to one never finished.
-    pub(crate) fn erase_obsolete(&mut self, journal: &Journal) -> Result<(), Fault> {
+    pub(crate) fn erase_obsolete(&mut self, journal: &Journal) -> Result<()> {
         for found in self.found.clone() {
             let obsolete =
                 found.kind == PageKind::Metadata && !journal.superblocks.contains(&found.superblock);
@@ -369,6 +383,82 @@ impl<'a, N: Nand> Recovery<'a, N> {
             }
         }
         Ok(())
+    }
+}
+
+/// What became of an LPN after the checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// It was written last to this page.
+    Written(Ppn),
+    /// It was trimmed.
+    Trimmed,
+    /// Its record is right.
+    Nothing,
+}
+
+impl Since {
+    /// Where the LPN is now, if its record says `recorded`.
+    pub(crate) fn or(self, recorded: Option<Ppn>) -> Option<Ppn> {
+        match self {
+            Since::Written(ppn) => Some(ppn),
+            Since::Trimmed => None,
+            Since::Nothing => recorded,
+        }
+    }
+}
+
+/// What was written and trimmed after the checkpoint.
+pub(crate) struct News {
+    written: Vec<Candidate>,
+    /// By LPN; empty when nothing was trimmed.
+    trimmed_at: Vec<u64>,
+}
+
+impl News {
+    /// What became of each LPN of some.
+    pub(crate) fn of(&self, lpns: Range<u32>) -> Newer<'_> {
+        let from = self.written.partition_point(|candidate| candidate.lpn < lpns.start);
+        let written = &self.written[from..];
+        let end = written.partition_point(|candidate| candidate.lpn < lpns.end);
+        Newer { next: lpns.start, written: &written[..end], trimmed_at: &self.trimmed_at }
+    }
+}
+
+/// What became of LPNs, ascending, without end.
+pub(crate) struct Newer<'a> {
+    next: u32,
+    written: &'a [Candidate],
+    trimmed_at: &'a [u64],
+}
+
+impl Newer<'_> {
+    /// Whether anything was written.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.written.is_empty()
+    }
+
+    /// Whether anything at all may have happened.
+    pub(crate) fn is_something(&self) -> bool {
+        self.is_written() || !self.trimmed_at.is_empty()
+    }
+}
+
+impl Iterator for Newer<'_> {
+    type Item = (u32, Since);
+
+    fn next(&mut self) -> Option<(u32, Since)> {
+        let lpn = self.next;
+        self.next += 1;
+        let trimmed_at = self.trimmed_at.get(lpn as usize).copied().unwrap_or(0);
+        let mut since = if trimmed_at > 0 { Since::Trimmed } else { Since::Nothing };
+        if let Some((candidate, others)) = self.written.split_first().filter(|(it, _)| it.lpn == lpn) {
+            self.written = others;
+            if candidate.version > trimmed_at {
+                since = Since::Written(Ppn(candidate.ppn));
+            }
+        }
+        Some((lpn, since))
     }
 }
 

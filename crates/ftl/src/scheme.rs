@@ -31,6 +31,15 @@ pub struct Info {
     pub parameters: &'static [Parameter],
 }
 
+/// Another name for a scheme with some of its parameters set.
+#[derive(Clone, Copy, Debug)]
+pub struct Alias {
+    /// The name, and what it means. The parameters are the scheme's.
+    pub info: Info,
+    /// What is set.
+    pub parameters: &'static [(&'static str, &'static str)],
+}
+
 /// How victims of collection are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VictimPolicy {

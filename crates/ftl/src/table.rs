@@ -7,14 +7,13 @@
 //! Beyond the table's own pages the directory may lead to *further pages*, whose content is the mapping's affair and which
 //! recovery does not look for.
 
-use crate::checkpoint::Trim;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Moved, Pages, Unit, Units};
-use crate::recover::{Candidate, Recovery};
+use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError};
 use crate::space::Stream;
-use nand::{Done, Fault, Hint, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
+use nand::{Done, Hint, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
 
 /// The entry of an LPN that is mapped nowhere.
@@ -130,7 +129,7 @@ impl Table {
         vtpn: Vtpn,
         cause: Cause,
         at: Done,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         match self.page(vtpn) {
             Some(ppn) => flash.read_metadata(ppn, PageKind::Translation, cause, at).map(Some),
             None => Ok(None),
@@ -150,7 +149,7 @@ impl Table {
         edits: &[(u32, u32)],
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         if let Some((_, waited)) = self.in_program_buffer.filter(|&(buffered, _)| buffered == vtpn) {
             let at = flash.join(at, waited);
             return self.store_loaded(flash, vtpn, edits, cause, at);
@@ -169,7 +168,7 @@ impl Table {
         edits: &[(u32, u32)],
         cause: Cause,
         read: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let Some(old) = self.page(vtpn) else {
             return self.store_first(flash, vtpn, edits, cause, read);
         };
@@ -189,7 +188,7 @@ impl Table {
         edits: &[(u32, u32)],
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         for &(slot, entry) in edits {
             let at = slot as usize * 4;
             self.blank[at..at + 4].copy_from_slice(&entry.to_le_bytes());
@@ -215,7 +214,7 @@ impl Table {
         content: &[u8],
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let version = Content::version(flash.next_metadata_version());
         let from = Source::Metadata(content);
         let (ppn, done) =
@@ -245,7 +244,7 @@ impl Table {
         slots: Range<u32>,
         at: Done,
         mut forget: impl FnMut(Lpn) -> Option<Option<Ppn>>,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let loaded = self.load(flash, vtpn, Cause::Translation, at)?;
         let first = self.first_lpn(vtpn).0;
         let mut edits = Vec::with_capacity(slots.len());
@@ -292,11 +291,10 @@ impl Table {
     pub fn moved<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        vtpn: Vtpn,
         moves: &[Moved],
         edits: &mut Vec<(u32, u32)>,
         mut held: impl FnMut(&mut Flash<N>, &Moved) -> bool,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         edits.clear();
         let mut copied = Done::READY;
         for moved in moves {
@@ -310,7 +308,7 @@ impl Table {
         if edits.is_empty() {
             return Ok(Done::READY);
         }
-        self.store(flash, vtpn, edits, Cause::Collection, copied)
+        self.store(flash, self.place(moves[0].lpn).0, edits, Cause::Collection, copied)
     }
 
     // Recovery
@@ -321,12 +319,9 @@ impl Table {
         &mut self,
         recovery: &mut Recovery<'_, N>,
         mut keep: impl FnMut(&Table, Vtpn, &[u32], bool) -> bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         self.find_pages(recovery)?;
-        let candidates = std::mem::take(&mut recovery.candidates);
-        let mut trims = std::mem::take(&mut recovery.trims);
-        trims.sort_unstable_by_key(|trim| (trim.first, trim.version));
-        let (mut candidates, mut trims) = (&candidates[..], &trims[..]);
+        let news = recovery.take_news(self.exported_pages());
         let mut behind = Vec::new();
         let mut entries = Vec::with_capacity(self.entries_per_page() as usize);
         let begin = recovery.at;
@@ -340,10 +335,17 @@ impl Table {
                 }
                 None => entries.resize(lpns as usize, UNMAPPED),
             }
-            let end = first + lpns;
-            let written = split_below(&mut candidates, |c| c.lpn < end);
-            let trimmed = split_below(&mut trims, |t| t.first.0 < end);
-            let changes = newer(&mut entries, first, written, trimmed);
+            let mut changes = Vec::new();
+            let newer = news.of(first..first + lpns);
+            if newer.is_something() {
+                for ((slot, recorded), (_, since)) in (0..).zip(&mut entries).zip(newer) {
+                    let now = entry(since.or(mapped(*recorded)));
+                    if now != *recorded {
+                        changes.push((slot, now));
+                        *recorded = now;
+                    }
+                }
+            }
             for &entry in entries.iter().filter(|&&entry| entry != UNMAPPED) {
                 recovery.flash.space.validate_found(Ppn(entry));
             }
@@ -361,7 +363,7 @@ impl Table {
 
     /// Finds the newest version of each translation page: one that the search found, else that of the checkpoint, if it has
     /// not been erased since. That happens without a newer one being written when everything in it was trimmed.
-    fn find_pages<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+    fn find_pages<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()> {
         for id in 0..self.pages() {
             let checkpointed = recovery.checkpoint.directory.get(id as usize).copied().and_then(mapped);
             let page = match (recovery.translation[id as usize], checkpointed) {
@@ -425,7 +427,7 @@ impl Pages for Table {
         self.directory.iter().copied().filter_map(mapped)
     }
 
-    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done, Fault> {
+    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done> {
         let (id, to, read, done) = flash.move_translation(from, at)?;
         let vtpn = Vtpn(id);
         assert!(
@@ -437,7 +439,7 @@ impl Pages for Table {
         Ok(done)
     }
 
-    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()> {
         self.restore_beside(recovery, |_, _, _, _| false)
     }
 
@@ -453,36 +455,4 @@ impl Pages for Table {
     fn check<N: Nand>(&self, _flash: &Flash<N>) -> Result<(), String> {
         Ok(())
     }
-}
-
-/// Applies to the entries of one translation page what was written and trimmed after the checkpoint, and returns what
-/// that changes. A trim record lies in one translation page.
-fn newer(entries: &mut [u32], first: u32, written: &[Candidate], trimmed: &[Trim]) -> Vec<(u32, u32)> {
-    let before = entries.to_vec();
-    let mut trimmed_at = vec![0; if trimmed.is_empty() { 0 } else { entries.len() }];
-    for trim in trimmed {
-        for slot in trim.first.0 - first..trim.first.0 - first + trim.pages {
-            let at: &mut u64 = &mut trimmed_at[slot as usize];
-            *at = (*at).max(trim.version);
-            entries[slot as usize] = UNMAPPED;
-        }
-    }
-    for candidate in written {
-        let slot = (candidate.lpn - first) as usize;
-        if candidate.version > trimmed_at.get(slot).copied().unwrap_or(0) {
-            entries[slot] = candidate.ppn;
-        }
-    }
-    (0..)
-        .zip(entries.iter().zip(before))
-        .filter(|(_, (now, before))| *now != before)
-        .map(|(slot, (now, _))| (slot, *now))
-        .collect()
-}
-
-/// Cuts off and returns the leading items that satisfy `below`.
-fn split_below<'a, T>(items: &mut &'a [T], below: impl Fn(&T) -> bool) -> &'a [T] {
-    let (taken, rest) = items.split_at(items.partition_point(below));
-    *items = rest;
-    taken
 }

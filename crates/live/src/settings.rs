@@ -47,7 +47,7 @@ impl Settings {
         config.foreground_superblocks = self.foreground_superblocks;
         config.background_superblocks = self.background_superblocks;
         config.victims = if self.cost_benefit { VictimPolicy::CostBenefit } else { VictimPolicy::Greedy };
-        config.parameters.clone_from(&self.parameters);
+        config.parameters = ftl::schemes::parameters(&self.scheme, &self.parameters);
         config
     }
 

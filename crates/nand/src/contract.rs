@@ -114,6 +114,9 @@ impl Class {
         [Class::HostRead, Class::HostWrite, Class::CollectionRead, Class::CollectionProgram, Class::Erase];
 }
 
+/// What comes of an operation on the array, or of anything that is made of such.
+pub type Result<T, E = Fault> = std::result::Result<T, E>;
+
 /// What can keep an operation from being done. The failed attempt took its time: `done` says when it ended.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub enum Fault {

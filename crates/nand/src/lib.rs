@@ -41,7 +41,7 @@ pub mod timing;
 
 pub use addr::{Geometry, GeometryError, Lpn, PageAddress, Pbn, Ppn, Vtpn};
 pub use contract::{
-    Class, DataBuffer, Done, Fault, Hint, Nand, Oob, PageKind, Sink, Source, SpareBytes, SpareRefused,
+    Class, DataBuffer, Done, Fault, Hint, Nand, Oob, PageKind, Result, Sink, Source, SpareBytes, SpareRefused,
 };
 pub use counts::OpCounts;
 pub use crash::{CrashNand, Cut, Cutter, Log};

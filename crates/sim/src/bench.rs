@@ -143,13 +143,13 @@ pub fn bench(options: &BenchOptions, tell: &mut dyn FnMut(&str)) -> Result<Bench
             tell("learnedftl: training");
             report.training = Some(training::measure(options.seed));
         }
-        let large = Large { options, tell: &mut *tell };
+        let large = Large { name: scheme, options, tell: &mut *tell };
         let unknown =
             || RunError::Spec(format!("there is no scheme `{scheme}`; there are {}", all.join(", ")));
         report.schemes.push(ftl::schemes::with(scheme, large).ok_or_else(unknown)??);
         if let Some(device) = &options.small {
             report.small_device.clone_from(&device.name);
-            let small = Small { options, device, tell: &mut *tell };
+            let small = Small { name: scheme, options, device, tell: &mut *tell };
             report.small.push(ftl::schemes::with(scheme, small).ok_or_else(unknown)??);
         }
     }
@@ -157,6 +157,7 @@ pub fn bench(options: &BenchOptions, tell: &mut dyn FnMut(&str)) -> Result<Bench
 }
 
 struct Large<'a> {
+    name: &'a str,
     options: &'a BenchOptions,
     tell: &'a mut dyn FnMut(&str),
 }
@@ -165,12 +166,12 @@ impl Visitor for Large<'_> {
     type Out = Result<SchemeBench, RunError>;
 
     fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-        let Large { options, tell } = self;
-        let (device, name) = (&options.device, S::INFO.name);
+        let Large { name, options, tell } = self;
+        let device = &options.device;
         let count = |requests: f64| (requests * options.effort).max(1.0) as u64;
         let exported = f64::from(device.exported_pages);
         let before = resident_bytes();
-        let mut bed = Bed::<S, NoClock>::new(options, device)?;
+        let mut bed = Bed::<S, NoClock>::new(name, options, device)?;
 
         tell(&format!("{name}: preconditioning"));
         let mut fill = job(Pattern::Write, 1, 1, u64::MAX);
@@ -207,6 +208,7 @@ impl Visitor for Large<'_> {
 }
 
 struct Small<'a> {
+    name: &'a str,
     options: &'a BenchOptions,
     device: &'a Device,
     tell: &'a mut dyn FnMut(&str),
@@ -216,11 +218,11 @@ impl Visitor for Small<'_> {
     type Out = Result<SmallBench, RunError>;
 
     fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-        let Small { options, device, tell } = self;
+        let Small { name, options, device, tell } = self;
         let count = |requests: f64| (requests * options.effort).max(1.0) as u64;
         let pages = u64::from(device.exported_pages);
-        tell(&format!("{}: {}", S::INFO.name, device.name));
-        let mut bed = Bed::<S, NoClock>::new(options, device)?;
+        tell(&format!("{name}: {}", device.name));
+        let mut bed = Bed::<S, NoClock>::new(name, options, device)?;
         let mut timed = bed.clone().with_clock(queued(device, None));
         let sequential_write = timed.rate(job(Pattern::Write, 1, 32, pages))?;
         let random_read = timed.rate(job(Pattern::RandRead, 1, 32, count(3e6)))?;
@@ -229,7 +231,7 @@ impl Visitor for Small<'_> {
         bed.rate(job(Pattern::RandWrite, 1, 1, 2 * pages))?;
         let mut timed = bed.with_clock(queued(device, None));
         let random_write = timed.rate(job(Pattern::RandWrite, 1, 32, count(1e6)))?;
-        Ok(SmallBench { scheme: S::INFO.name.to_owned(), sequential_write, random_read, random_write })
+        Ok(SmallBench { scheme: name.to_owned(), sequential_write, random_read, random_write })
     }
 }
 
@@ -252,9 +254,10 @@ struct Bed<S, T: Clock> {
 }
 
 impl<S: Scheme> Bed<S, NoClock> {
-    fn new(options: &BenchOptions, device: &Device) -> Result<Self, RunError> {
+    fn new(name: &str, options: &BenchOptions, device: &Device) -> Result<Self, RunError> {
         let exported = device.exported_pages;
-        let config = Config::new(exported, options.cache.bytes(exported).map_err(RunError::Spec)?);
+        let mut config = Config::new(exported, options.cache.bytes(exported).map_err(RunError::Spec)?);
+        config.parameters = ftl::schemes::parameters(name, &config.parameters);
         let faults = SimOptions { seed: options.seed, ..SimOptions::default() };
         let world = world(device, &config, &faults, options.verify).map_err(RunError::Open)?;
         Ok(Bed { world, device: device.clone(), seed: options.seed, phases: 0 })

@@ -279,7 +279,7 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
     }
     let exported = experiment.device.exported_pages;
     let mut config = Config::new(exported, experiment.cache.bytes(exported).map_err(RunError::Spec)?);
-    config.parameters.clone_from(&experiment.parameters);
+    config.parameters = ftl::schemes::parameters(&experiment.scheme, &experiment.parameters);
     config.victims = experiment.victims;
     config.foreground_superblocks =
         experiment.foreground_superblocks.unwrap_or(config.foreground_superblocks);
@@ -431,7 +431,7 @@ impl<'a> Runner<'a> {
         let parameters = S::INFO.parameters.iter();
         let parameters = parameters.map(|p| (p.name.to_owned(), self.config.parameter(&S::INFO, p.name)));
         self.run.scheme = SchemeInfo {
-            name: S::INFO.name.to_owned(),
+            name: experiment.scheme.clone(),
             paper: S::INFO.paper.to_owned(),
             parameters: parameters.collect(),
         };

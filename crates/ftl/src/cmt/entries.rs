@@ -98,11 +98,6 @@ impl Entries {
         self.index.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
-    }
-
     /// The slot of an LPN.
     #[inline]
     pub fn find(&self, lpn: Lpn) -> Option<u32> {

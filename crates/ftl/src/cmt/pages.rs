@@ -8,7 +8,7 @@ use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::list::{linked, Links, List, NONE};
 use crate::table::{entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Nand, Vtpn};
+use nand::{Done, Nand, Result, Vtpn};
 
 /// What is known of a cached page beside its content.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +131,7 @@ impl PageCache {
     }
 
     /// Whether the entry at `slot` of a frame is newer than on flash.
-    #[inline]
+    #[cfg(test)]
     pub fn is_dirty(&self, frame: u32, slot: u32) -> bool {
         self.dirty[frame as usize * self.words + slot as usize / 64] >> (slot % 64) & 1 == 1
     }
@@ -203,7 +203,7 @@ impl PageCache {
         vtpn: Vtpn,
         cause: Cause,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<(u32, Done)> {
         let read = table.load(flash, vtpn, cause, at)?;
         let done = read.unwrap_or(at);
         let frame = self.take(vtpn, done);
@@ -257,7 +257,7 @@ impl PageCache {
         frame: u32,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let after = self.settled(flash, frame, at);
         let vtpn = self.vtpn(frame);
         let done = if self.is_blank(frame) {

@@ -35,12 +35,8 @@ impl SegmentedLru {
         self.entries.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Entries at most.
+    #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.capacity
     }

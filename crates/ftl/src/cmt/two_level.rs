@@ -76,13 +76,9 @@ impl TwoLevel {
     }
 
     /// Mappings cached.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// Bytes in use: by entries, by nodes.

@@ -23,7 +23,7 @@ use crate::list::NONE;
 use crate::mapping::{Mapping, Moved, Pages, Update};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
-use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source, Vtpn};
+use nand::{Done, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
 
 /// A closed superblock whose valid pages are taken one after the other, in the order in which they lie, until it can be
 /// erased.
@@ -91,7 +91,7 @@ impl Victim {
 
     /// Erases it after `done`. Trims are made durable first: else a cut could bring back a version older than one that only
     /// this superblock still held.
-    fn erase<N: Nand>(&self, flash: &mut Flash<N>, journal: &mut Journal, done: Done) -> Result<Done, Fault> {
+    fn erase<N: Nand>(&self, flash: &mut Flash<N>, journal: &mut Journal, done: Done) -> Result<Done> {
         journal.write_pending(flash)?;
         match self.kind(flash) {
             _ if self.cause == Cause::Rewrite => flash.counters.rewrites += 1,
@@ -217,7 +217,7 @@ impl<C> Collector<C> {
         flash: &mut Flash<N>,
         parts: &mut Parts<M, P>,
         journal: &mut Journal,
-    ) -> Result<(), Fault>
+    ) -> Result<()>
     where
         C: Copies<M, P>,
     {
@@ -249,7 +249,7 @@ impl<C> Collector<C> {
         }
     }
 
-    fn commit_from_now_on(&mut self) -> Result<(), Fault> {
+    fn commit_from_now_on(&mut self) -> Result<()> {
         self.phase = Phase::Committing;
         Ok(())
     }
@@ -264,7 +264,7 @@ impl<C> Collector<C> {
         flash: &mut Flash<N>,
         parts: &mut Parts<M, P>,
         from: Ppn,
-    ) -> Result<(), Fault>
+    ) -> Result<()>
     where
         C: Copies<M, P>,
     {
@@ -280,7 +280,7 @@ impl<C> Collector<C> {
         flash: &mut Flash<N>,
         parts: &mut Parts<M, P>,
         from: Ppn,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let done = parts.pages.relocate(flash, from, Done::READY)?;
         self.done = flash.join(self.done, done);
         flash.counters.moved(PageKind::Translation, 1, self.cause);
@@ -299,7 +299,7 @@ impl<C> Collector<C> {
         &mut self,
         flash: &mut Flash<N>,
         parts: &mut Parts<M, P>,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         match parts.placement.next_pages(&parts.mapping, &parts.pages, flash, &mut self.next)? {
             Some(known) => self.done = flash.join(self.done, known),
             None => {
@@ -314,7 +314,7 @@ impl<C> Collector<C> {
         Ok(())
     }
 
-    fn finish<N: Nand>(&mut self, flash: &mut Flash<N>, journal: &mut Journal) -> Result<(), Fault> {
+    fn finish<N: Nand>(&mut self, flash: &mut Flash<N>, journal: &mut Journal) -> Result<()> {
         if let Some(victim) = &self.victim {
             victim.erase(flash, journal, self.done)?;
         }
@@ -331,7 +331,7 @@ pub(crate) fn copy<N: Nand, M: Mapping, P: Placement<M>>(
     from: Ppn,
     stream: Stream,
     cause: Cause,
-) -> Result<Moved, Fault> {
+) -> Result<Moved> {
     let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
     assert!(oob.kind == PageKind::Data);
     let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
@@ -387,7 +387,7 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for Grouped {
         from: Ppn,
         stream: Stream,
         cause: Cause,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let moved = copy(flash, parts, from, stream, cause)?;
         let unit = parts.pages.units().place(moved.lpn).0;
         let head = &mut self.heads[unit.0 as usize];
@@ -406,7 +406,7 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for Grouped {
         flash: &mut Flash<N>,
         parts: &mut Parts<M, P>,
         _cause: Cause,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         let Some(unit) = self.touched.pop() else {
             self.moves.clear();
             self.next.clear();
@@ -426,7 +426,7 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for Grouped {
         if self.group.is_empty() {
             return Ok(Some(Done::READY));
         }
-        let done = parts.mapping.moved(flash, &mut parts.pages, unit, &self.group)?;
+        let done = parts.mapping.moved(flash, &mut parts.pages, &self.group)?;
         for moved in &self.group {
             flash.invalidate(moved.from);
         }

@@ -22,12 +22,12 @@ pub use placement::{Copies, Gathering, HostStream, Known, Parts, Placement, Pred
 use crate::checkpoint::{self, Journal};
 use crate::counters::{Cause, Counters};
 use crate::flash::{Content, Flash, Guessed};
-use crate::mapping::{How, Lookup, Mapping, Pages, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Pages, Update};
 use crate::scheme::{Breach, CachedPage, Config, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::mapped;
 use collector::Collector;
-use nand::{Done, Fault, Lpn, Nand, Oob, Ppn, Source, Vtpn};
+use nand::{Done, Fault, Lpn, Nand, Oob, Ppn, Result, Source, Vtpn};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         flash: &mut Flash<N>,
         writes: Option<Stream>,
         pages: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let enough = flash.free_superblocks() > self.background;
         if enough && !self.collector.is_active() && !self.parts.placement.is_gathering_due() {
             return Ok(());
@@ -75,7 +75,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         flash: &mut Flash<N>,
         writes: Option<Stream>,
         pages: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let has_reserve = |flash: &Flash<N>| writes.is_none() && flash.free_superblocks() > 0;
         if flash.full && has_reserve(flash) {
             return Ok(());
@@ -141,12 +141,12 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     }
 
     #[inline]
-    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+    fn step<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
         self.collector.step(flash, &mut self.parts, &mut self.journal)
     }
 
     /// Ends the collection under way, if any.
-    fn finish_collection<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+    fn finish_collection<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
         while self.collector.is_active() {
             self.step(flash)?;
         }
@@ -154,7 +154,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     }
 
     /// A step for each parallel unit.
-    fn step_in_each_unit<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+    fn step_in_each_unit<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {
         for _ in 0..flash.nand().geometry().units() {
             self.step(flash)?;
         }
@@ -163,7 +163,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
 
     /// Makes every mapping on flash current, then writes a checkpoint: what was written before is not searched by
     /// recovery, and the trim journal starts anew.
-    fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+    fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {
         self.finish_collection(flash)?;
         let mut done = Done::READY;
         loop {
@@ -186,7 +186,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         lpn: Lpn,
         rest: u32,
         at: Done,
-    ) -> Result<(Option<Oob>, Done), Fault> {
+    ) -> Result<(Option<Oob>, Done)> {
         self.make_room(flash, None, 1)?;
         let mut at = at;
         // While pages are copied there may be an older copy of `lpn` that counts as valid until it is committed.
@@ -204,7 +204,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             }
         }
         flash.counters.lookups += 1;
-        let found = self.parts.mapping.lookup(flash, &mut self.parts.pages, lpn, rest, at)?;
+        let found = self.parts.mapping.lookup(flash, &mut self.parts.pages, Ask { lpn, rest, at })?;
         count_cached(&mut flash.counters, found.how, 1);
         let Some(ppn) = found.ppn else { return Ok((None, found.done)) };
         if !found.exact {
@@ -222,7 +222,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         lpn: Lpn,
         found: Lookup,
         near: Ppn,
-    ) -> Result<(Option<Oob>, Done), Fault> {
+    ) -> Result<(Option<Oob>, Done)> {
         match flash.read_guess(near, lpn, found.done)? {
             Guessed::Right(oob, done) => {
                 flash.counters.model_hits += u64::from(found.how == How::Predicted);
@@ -251,8 +251,8 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         first: Lpn,
         pages: u32,
         at: Done,
-        trim: impl Fn(&mut Parts<M, P>, &mut Flash<N>, Vtpn, Range<u32>, Done) -> Result<Done, Fault>,
-    ) -> Result<Done, Fault> {
+        trim: impl Fn(&mut Parts<M, P>, &mut Flash<N>, Vtpn, Range<u32>, Done) -> Result<Done>,
+    ) -> Result<Done> {
         if pages == 0 {
             return Ok(at);
         }
@@ -286,14 +286,14 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         Ok(done)
     }
 
-    pub(crate) fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
+    pub(crate) fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done> {
         self.make_room(flash, Some(Stream::HOST), 1)?;
         self.journal.write_pending(flash)?;
         let settled = flash.settle();
         Ok(flash.join(settled, at))
     }
 
-    pub(crate) fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+    pub(crate) fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         if !self.collector.is_active() && !self.start(flash) {
             return Ok(None);
         }
@@ -301,7 +301,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     }
 
     /// But first ends what is under way, and makes room.
-    pub(crate) fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+    pub(crate) fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         let room = flash.free_superblocks() > self.background;
         let busy = self.collector.is_active() || self.start(flash) || room && self.start_rewriting(flash);
         if !busy {
@@ -310,7 +310,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         self.step_in_each_unit(flash).map(Some)
     }
 
-    pub(crate) fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+    pub(crate) fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {
         self.make_room(flash, Some(Stream::HOST), 1)?;
         let done = self.checkpoint(flash)?;
         match self.parts.mapping.learned() {
@@ -375,7 +375,7 @@ impl<M: Update, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         unit: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let Parts { mapping, pages, placement } = parts;
         if slots.len() as u32 > M::TRIM_BY_ENTRY {
             return mapping.trim(flash, pages, unit, slots, at);
@@ -383,7 +383,7 @@ impl<M: Update, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         let first = pages.units().first_lpn(unit).0;
         let mut done = at;
         for lpn in slots.map(|slot| Lpn(first + slot)) {
-            let old = mapping.update(flash, pages, lpn, 1, None, at, at)?;
+            let old = mapping.update(flash, pages, Change { lpn, rest: 1, ppn: None, programmed: at, at })?;
             count_updates(&mut flash.counters, old.how, 1);
             placement.changed(mapping, lpn);
             if let Some(old) = old.ppn {
@@ -410,12 +410,12 @@ impl<M: Update, P: Placement<M>, G: Predict<M>> Scheme for Ftl<M, P, G> {
         lpn: Lpn,
         rest: u32,
         at: Done,
-    ) -> Result<(Option<Oob>, Done), Fault> {
+    ) -> Result<(Option<Oob>, Done)> {
         self.read(flash, lpn, rest, at)
     }
 
     #[inline]
-    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done> {
         let Parts { placement, mapping, .. } = &mut self.parts;
         let stream = placement.stream(mapping, flash, lpn, rest);
         self.make_room(flash, Some(stream), 1)?;
@@ -423,7 +423,7 @@ impl<M: Update, P: Placement<M>, G: Predict<M>> Scheme for Ftl<M, P, G> {
         let content = Content::version(flash.next_version());
         let (from, cause) = (Source::Host, Cause::Host);
         let (ppn, programmed) = placement.program(mapping, flash, stream, lpn, content, from, cause, at)?;
-        let old = match mapping.update(flash, pages, lpn, rest, Some(ppn), programmed, at) {
+        let old = match mapping.update(flash, pages, Change { lpn, rest, ppn: Some(ppn), programmed, at }) {
             Ok(old) => old,
             Err(fault) => {
                 flash.invalidate(ppn);
@@ -438,29 +438,23 @@ impl<M: Update, P: Placement<M>, G: Predict<M>> Scheme for Ftl<M, P, G> {
         Ok(flash.join(programmed, old.done))
     }
 
-    fn trim<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        first: Lpn,
-        pages: u32,
-        at: Done,
-    ) -> Result<Done, Fault> {
+    fn trim<N: Nand>(&mut self, flash: &mut Flash<N>, first: Lpn, pages: u32, at: Done) -> Result<Done> {
         self.trim_units(flash, first, pages, at, Self::trim_unit)
     }
 
-    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
+    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done> {
         self.flush(flash, at)
     }
 
-    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         self.idle(flash)
     }
 
-    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         self.rewrite(flash)
     }
 
-    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {
         self.power_off(flash)
     }
 

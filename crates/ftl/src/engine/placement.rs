@@ -7,7 +7,7 @@ use crate::flash::{Content, Flash};
 use crate::mapping::{Mapping, Update};
 use crate::scheme::{Config, ConfigError, Memory};
 use crate::space::Stream;
-use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
+use nand::{Done, Lpn, Nand, PageKind, Ppn, Result, Source};
 
 /// What the engine and its collector work on.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
         from: Source<'_>,
         cause: Cause,
         after: Done,
-    ) -> Result<(Ppn, Done), Fault> {
+    ) -> Result<(Ppn, Done)> {
         flash.program(stream, PageKind::Data, lpn.0, content, from, cause, after)
     }
 
@@ -85,7 +85,7 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
         _pages: &M::Pages,
         _flash: &mut Flash<N>,
         _next: &mut Vec<Ppn>,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         Ok(None)
     }
 
@@ -153,7 +153,7 @@ pub trait Copies<M: Mapping, P>: Clone + std::fmt::Debug + Send + 'static {
         from: Ppn,
         stream: Stream,
         cause: Cause,
-    ) -> Result<Done, Fault>;
+    ) -> Result<Done>;
 
     /// Commits some of the pages taken, all of one unit. `None`: all are committed, and forgotten now.
     fn commit<N: Nand>(
@@ -161,7 +161,7 @@ pub trait Copies<M: Mapping, P>: Clone + std::fmt::Debug + Send + 'static {
         flash: &mut Flash<N>,
         parts: &mut Parts<M, P>,
         cause: Cause,
-    ) -> Result<Option<Done>, Fault>;
+    ) -> Result<Option<Done>>;
 
     /// Calls `each` for every copy that was made, committed or not, and not forgotten.
     fn each(&self, _each: &mut dyn FnMut(Ppn)) {}

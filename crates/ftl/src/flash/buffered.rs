@@ -3,7 +3,7 @@
 use super::{Content, Flash};
 use crate::counters::Cause;
 use crate::space::Stream;
-use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Sink, Source, SpareRefused};
+use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Result, Sink, Source, SpareRefused};
 
 /// What reading a guessed page brought.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl<N: Nand> Flash<N> {
 
     /// Reads the page at which that of `lpn` is thought to be. When it is, that is the host's read; when not, one read was
     /// made because a prediction was wrong. A page that cannot be read is known by its OOB, at the price of another read.
-    pub fn read_guess(&mut self, ppn: Ppn, lpn: Lpn, after: Done) -> Result<Guessed, Fault> {
+    pub fn read_guess(&mut self, ppn: Ppn, lpn: Lpn, after: Done) -> Result<Guessed> {
         self.path_reads += 1;
         let read = self.nand.read(ppn, Class::HostRead, Sink::Host(lpn), after);
         let is_it = |oob: &Oob| oob.kind == PageKind::Data && oob.id == lpn.0;
@@ -78,7 +78,7 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Reads the OOB of a data page for what its spare bytes say of its neighbours.
-    pub fn look(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Option<Oob>, Done), Fault> {
+    pub fn look(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Option<Oob>, Done)> {
         self.count_read(PageKind::Data, cause);
         self.nand.scan(ppn, after)
     }
@@ -90,7 +90,7 @@ impl<N: Nand> Flash<N> {
         slot: u32,
         cause: Cause,
         after: Done,
-    ) -> Result<(Oob, Done), Fault> {
+    ) -> Result<(Oob, Done)> {
         self.read_to_move_into(ppn, Sink::Buffer(slot), cause, after)
     }
 
@@ -106,7 +106,7 @@ impl<N: Nand> Flash<N> {
         spare: &[u8],
         cause: Cause,
         after: Done,
-    ) -> Result<Result<(Ppn, Done), Done>, Fault> {
+    ) -> Result<Result<(Ppn, Done), Done>> {
         self.nand.attach(spare);
         self.attempt(stream, PageKind::Data, lpn.0, content, from, cause, after)
     }

@@ -6,7 +6,7 @@ pub use buffered::Guessed;
 
 use crate::counters::{Cause, Counters};
 use crate::space::{Space, Stream};
-use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Sink, Source};
+use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Result, Sink, Source};
 
 /// Attempts at a metadata page (translation, checkpoint) before its fault is passed on.
 const METADATA_ATTEMPTS: u32 = 4;
@@ -159,7 +159,7 @@ impl<N: Nand> Flash<N> {
 
     /// Reads the data page of `lpn`. Panics when the page carries another LPN: then the mapping is wrong.
     #[inline]
-    pub fn read_data(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause, after: Done) -> Result<(Oob, Done), Fault> {
+    pub fn read_data(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause, after: Done) -> Result<(Oob, Done)> {
         let class = self.count_read(PageKind::Data, cause);
         match self.nand.read(ppn, class, Sink::Host(lpn), after) {
             Ok((oob, done)) => {
@@ -182,17 +182,11 @@ impl<N: Nand> Flash<N> {
 
     /// Reads a valid page to move it. A page that cannot be read is known by its OOB (more strongly coded than data, so
     /// readable by a second attempt): it moves as lost.
-    pub(crate) fn read_to_move(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Oob, Done), Fault> {
+    pub(crate) fn read_to_move(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Oob, Done)> {
         self.read_to_move_into(ppn, Sink::Controller, cause, after)
     }
 
-    fn read_to_move_into(
-        &mut self,
-        ppn: Ppn,
-        to: Sink,
-        cause: Cause,
-        after: Done,
-    ) -> Result<(Oob, Done), Fault> {
+    fn read_to_move_into(&mut self, ppn: Ppn, to: Sink, cause: Cause, after: Done) -> Result<(Oob, Done)> {
         let kind = self.space.kind(self.nand.geometry().superblock_of(ppn));
         let class = self.count_read(kind, cause);
         let failed = match self.nand.read(ppn, class, to, after) {
@@ -213,11 +207,7 @@ impl<N: Nand> Flash<N> {
 
     /// Moves a translation page out of a superblock that is collected. Returns its id, where it is now, and the completions
     /// of the read and of the program.
-    pub(crate) fn move_translation(
-        &mut self,
-        from: Ppn,
-        after: Done,
-    ) -> Result<(u32, Ppn, Done, Done), Fault> {
+    pub(crate) fn move_translation(&mut self, from: Ppn, after: Done) -> Result<(u32, Ppn, Done, Done)> {
         let (oob, read) = self.read_to_move(from, Cause::Collection, after)?;
         assert!(oob.kind == PageKind::Translation);
         let (stream, content, source) = (Stream::TRANSLATION, Content::of(oob), Source::Page(from));
@@ -229,13 +219,7 @@ impl<N: Nand> Flash<N> {
     /// Reads a translation or metadata page into the controller's buffer, trying again when it cannot be read.
     /// [`Flash::buffer`] then lends it.
     #[inline]
-    pub fn read_metadata(
-        &mut self,
-        ppn: Ppn,
-        kind: PageKind,
-        cause: Cause,
-        after: Done,
-    ) -> Result<Done, Fault> {
+    pub fn read_metadata(&mut self, ppn: Ppn, kind: PageKind, cause: Cause, after: Done) -> Result<Done> {
         let mut after = after;
         let mut attempt = 1;
         loop {
@@ -259,7 +243,7 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Reads the OOB of a page that may be erased (`None`). For recovery.
-    pub fn scan(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Option<Oob>, Done), Fault> {
+    pub fn scan(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Option<Oob>, Done)> {
         let class = self.count_read(PageKind::Data, cause);
         debug_assert!(class == Class::CollectionRead);
         self.nand.scan(ppn, after)
@@ -277,7 +261,7 @@ impl<N: Nand> Flash<N> {
         from: Source<'_>,
         cause: Cause,
         after: Done,
-    ) -> Result<(Ppn, Done), Fault> {
+    ) -> Result<(Ppn, Done)> {
         let mut after = after;
         loop {
             match self.attempt(stream, kind, id, content, from, cause, after)? {
@@ -299,7 +283,7 @@ impl<N: Nand> Flash<N> {
         from: Source<'_>,
         cause: Cause,
         after: Done,
-    ) -> Result<Result<(Ppn, Done), Done>, Fault> {
+    ) -> Result<Result<(Ppn, Done), Done>> {
         let class = if cause.host_waits() { Class::HostWrite } else { Class::CollectionProgram };
         let mut after = after;
         let (ppn, epoch) = self.space.allocate(&self.nand, stream, kind);
@@ -330,7 +314,7 @@ impl<N: Nand> Flash<N> {
         from: Source<'_>,
         cause: Cause,
         after: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let class = if cause.host_waits() { Class::HostWrite } else { Class::CollectionProgram };
         self.counters.programs[cause as usize][oob.kind as usize] += 1;
         let programmed = self.nand.program(ppn, oob, class, from, after);
@@ -339,7 +323,7 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Erases one NAND block that the caller manages itself.
-    pub(crate) fn erase_block(&mut self, block: Pbn, cause: Cause, after: Done) -> Result<Done, Fault> {
+    pub(crate) fn erase_block(&mut self, block: Pbn, cause: Cause, after: Done) -> Result<Done> {
         self.counters.erases[cause as usize] += 1;
         let erased = self.nand.erase(block, after);
         self.counters.erases_failed += u64::from(matches!(erased, Err(Fault::EraseFailed { .. })));
@@ -389,7 +373,7 @@ impl<N: Nand> Flash<N> {
     /// out of it, and for whatever superseded its pages, so that no cut can lose both.
     ///
     /// Blocks that fail, or in which a program failed, are retired.
-    pub fn erase(&mut self, superblock: u32, cause: Cause, after: Done) -> Result<Done, Fault> {
+    pub fn erase(&mut self, superblock: u32, cause: Cause, after: Done) -> Result<Done> {
         let settled = self.settle();
         let after = self.join(settled, after);
         let units = self.nand.geometry().units();

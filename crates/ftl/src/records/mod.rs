@@ -16,10 +16,10 @@
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Pages, Units};
-use crate::recover::Recovery;
+use crate::recover::{Newer, Recovery};
 use crate::space::Stream;
 use crate::table::{mapped, UNMAPPED};
-use nand::{Done, Fault, Nand, PageKind, Ppn, Source, Vtpn};
+use nand::{Done, Fault, Nand, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
 
 const MAGIC: u32 = 0x5052_5446; // "FTRP"
@@ -117,7 +117,7 @@ impl Records {
         group: u32,
         cause: Cause,
         at: Done,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         match self.ppn(self.page_of(group)) {
             Some(ppn) => flash.read_metadata(ppn, PageKind::Translation, cause, at).map(Some),
             None => Ok(None),
@@ -134,7 +134,7 @@ impl Records {
         newer: impl Fn(u32) -> Option<(&'a [u8], Done)>,
         cause: Cause,
         at: Done,
-    ) -> Result<(Range<u32>, Done), Fault> {
+    ) -> Result<(Range<u32>, Done)> {
         let mut merge = |group: u32, _: &[u8], record: &mut Vec<u8>| {
             newer(group).map(|(newer, waits)| {
                 record.extend_from_slice(newer);
@@ -153,7 +153,7 @@ impl Records {
         mut merge: impl FnMut(u32, &[u8], &mut Vec<u8>) -> Option<Done>,
         cause: Cause,
         at: Done,
-    ) -> Result<(Range<u32>, Done), Fault> {
+    ) -> Result<(Range<u32>, Done)> {
         self.packed.clear();
         self.bounds.clear();
         let index = self.page_of(group);
@@ -188,7 +188,7 @@ impl Records {
         merge: &mut impl FnMut(u32, &[u8], &mut Vec<u8>) -> Option<Done>,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let range = self.range(index);
         let mut after = at;
         if let Some(ppn) = self.ppn(index) {
@@ -238,7 +238,7 @@ impl Records {
         range: Range<u32>,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         self.cut();
         let mut old = [UNMAPPED; MOST_MERGED + 1];
         for (old, entry) in old.iter_mut().zip(&self.entries[taken.clone()]) {
@@ -324,6 +324,39 @@ impl Records {
     }
 }
 
+/// Calls `compare` for every group that has a record, or of which something was written after the checkpoint, with its record
+/// (empty: none) and what is newer. Returns the groups for which it returned changes, with these.
+pub(crate) fn compare<N: Nand, Change>(
+    recovery: &mut Recovery<'_, N>,
+    records: &Records,
+    mut compare: impl FnMut(&mut Recovery<'_, N>, u32, &[u8], Newer<'_>) -> Result<Vec<Change>>,
+) -> Result<Vec<(u32, Vec<Change>)>> {
+    let units = records.units();
+    let news = recovery.take_news(units.lpns());
+    let (mut behind, mut content) = (Vec::new(), Vec::new());
+    let begin = recovery.at;
+    for index in 0..records.pages() {
+        content.clear();
+        if let Some(ppn) = records.ppn(index) {
+            let done = recovery.flash.read_metadata(ppn, PageKind::Translation, Cause::Recovery, begin)?;
+            recovery.at = recovery.flash.join(recovery.at, done);
+            content.extend_from_slice(recovery.flash.buffer());
+        }
+        for group in records.range(index) {
+            let record = record_in(&content, group);
+            let newer = news.of(units.first_lpn(Vtpn(group)).0..units.first_lpn(Vtpn(group + 1)).0);
+            if record.is_empty() && !newer.is_written() {
+                continue;
+            }
+            let changes = compare(recovery, group, record, newer)?;
+            if !changes.is_empty() {
+                behind.push((group, changes));
+            }
+        }
+    }
+    Ok(behind)
+}
+
 impl Pages for Records {
     const DIRECTORY: &'static str = "directory";
     const ONE_RECORD_A_TRIM: bool = true;
@@ -371,7 +404,7 @@ impl Pages for Records {
         self.entries.iter().filter_map(|entry| mapped(entry.ppn))
     }
 
-    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done, Fault> {
+    fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, from: Ppn, at: Done) -> Result<Done> {
         let (id, to, _, done) = flash.move_translation(from, at)?;
         let index = self.page_of(id);
         assert!(
@@ -385,7 +418,7 @@ impl Pages for Records {
 
     /// Finds the translation pages that are current, among those that the search and the checkpoint know: one read each. One
     /// that the checkpoint knows may have been erased since, when newer pages of other ids hold its groups.
-    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()> {
         let mut pages: Vec<(u64, u32, Ppn)> = Vec::new();
         for (first, found) in (0..).zip(&recovery.translation) {
             pages.extend(found.map(|(version, _, ppn)| (version, first, ppn)));
@@ -515,6 +548,5 @@ pub fn record_in(page: &[u8], group: u32) -> &[u8] {
     &[]
 }
 
-pub(crate) mod newer;
 #[cfg(test)]
 mod tests;

@@ -23,10 +23,10 @@ use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
 /// DFTL.
@@ -50,7 +50,7 @@ impl CachedTable {
         table: &mut Table,
         lpn: Lpn,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<(u32, Done)> {
         let at = if self.cache.is_full() { self.evict(flash, table, at)? } else { at };
         let (vtpn, slot) = table.place(lpn);
         let (ppn, done) = match table.load(flash, vtpn, Cause::Translation, at)? {
@@ -63,7 +63,7 @@ impl CachedTable {
     }
 
     /// Replaces the probationary segment's tail; a dirty entry is written back alone.
-    fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done, Fault> {
+    fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         let Some(&victim) = self.cache.victim() else { return Ok(at) };
         let mut at = at;
         let (vtpn, slot) = table.place(victim.lpn);
@@ -107,14 +107,8 @@ impl Mapping for CachedTable {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, at, .. } = ask;
         if let Some(&mut hit) = self.cache.touch(lpn) {
             return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
@@ -135,7 +129,7 @@ impl Mapping for CachedTable {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         table.trim(flash, vtpn, slots, at, |lpn| {
             self.cache.remove(lpn).map(|dropped| {
                 self.census.removed(vtpn, dropped.is_dirty());
@@ -146,7 +140,7 @@ impl Mapping for CachedTable {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         let Some(vtpn) = self.census.first_dirty() else { return Ok(None) };
         let first = table.first_lpn(vtpn).0;
         self.edits.clear();
@@ -181,16 +175,8 @@ impl Mapping for CachedTable {
 
 impl Update for CachedTable {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, ppn, programmed, at, .. } = to;
         let (known, how) = match self.cache.touch(lpn) {
             Some(&mut hit) => (flash.join(at, hit.done), How::CachedEntry),
             None => (self.load(flash, table, lpn, at)?.1, How::Loaded),
@@ -205,15 +191,10 @@ impl Update for CachedTable {
     }
 
     /// Cached mappings change in the cache; the others by one update of their translation page.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
+        let vtpn = table.place(moves[0].lpn).0;
         let CachedTable { cache, census, edits } = self;
-        table.moved(flash, vtpn, moves, edits, |_, moved| {
+        table.moved(flash, moves, edits, |_, moved| {
             let Some(cached) = cache.peek_mut(moved.lpn) else { return false };
             (cached.ppn, cached.done) = (moved.to.0, moved.done);
             if !cached.set_dirty(true) {

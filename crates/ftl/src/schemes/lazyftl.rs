@@ -28,10 +28,10 @@ use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
 /// LazyFTL.
@@ -82,7 +82,7 @@ impl LazyTable {
         moves: &[Moved],
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let first = table.first_lpn(vtpn).0;
         let loaded = table.load(flash, vtpn, cause, at)?;
         let (edits, superseded) = (&mut self.edits, &mut self.superseded);
@@ -116,12 +116,7 @@ impl LazyTable {
     }
 
     /// Makes room for a mapping of `vtpn` in the UMT. Commits at most one translation page.
-    fn make_room<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        at: Done,
-    ) -> Result<Done, Fault> {
+    fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         if self.updates.free_bytes() >= NODE_BYTES + ENTRY_BYTES {
             return Ok(at);
         }
@@ -175,14 +170,8 @@ impl Mapping for LazyTable {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, at, .. } = ask;
         if let Some(update) = self.updates.peek(lpn) {
             return Ok(Lookup::new(mapped(update.ppn), at, How::CachedEntry));
         }
@@ -218,7 +207,7 @@ impl Mapping for LazyTable {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut at = at;
         if self.updates.len_of(vtpn) > 0 {
             at = self.commit(flash, table, vtpn, &[], Cause::Translation, at)?;
@@ -228,7 +217,7 @@ impl Mapping for LazyTable {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         while self.clean_below < table.pages() && self.updates.len_of(Vtpn(self.clean_below)) == 0 {
             self.clean_below += 1;
         }
@@ -281,16 +270,8 @@ impl Mapping for LazyTable {
 
 impl Update for LazyTable {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, ppn, programmed, at, .. } = to;
         self.clean_below = 0;
         if let Some(update) = self.updates.write(lpn, entry(ppn), programmed) {
             return Ok(Lookup::new(mapped(update.ppn), at, How::CachedEntry));
@@ -301,13 +282,8 @@ impl Update for LazyTable {
         Ok(Lookup::new(known.and_then(|read| mapped(read.ppn)), at, How::CachedEntry))
     }
 
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
+        let vtpn = table.place(moves[0].lpn).0;
         self.clean_below = 0;
         let mut left = std::mem::take(&mut self.left);
         left.clear();
@@ -378,7 +354,11 @@ mod tests {
         fn write(&mut self, lpn: u32) -> (Ppn, Option<Ppn>) {
             let ppn = self.program(lpn);
             let (flash, table, at) = (&mut self.flash, &mut self.table, Done::READY);
-            let old = self.mapping.update(flash, table, Lpn(lpn), 1, Some(ppn), at, at).unwrap().ppn;
+            let old = self
+                .mapping
+                .update(flash, table, Change { lpn: Lpn(lpn), rest: 1, ppn: Some(ppn), programmed: at, at })
+                .unwrap()
+                .ppn;
             old.into_iter().for_each(|old| self.flash.invalidate(old));
             (ppn, old)
         }
@@ -400,7 +380,7 @@ mod tests {
 
         fn read(&mut self, lpn: u32) -> Option<Ppn> {
             let (flash, table) = (&mut self.flash, &mut self.table);
-            self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap().ppn
+            self.mapping.lookup(flash, table, Ask { lpn: Lpn(lpn), rest: 1, at: Done::READY }).unwrap().ppn
         }
     }
 
@@ -438,7 +418,7 @@ mod tests {
         let (second, _) = w.write(7);
         let copy = w.program(7);
         let moved = Moved { lpn: Lpn(7), slot: 7, from: first, to: copy, done: Done::READY };
-        w.mapping.moved(&mut w.flash, &mut w.table, Vtpn(0), &[moved]).unwrap();
+        w.mapping.moved(&mut w.flash, &mut w.table, &[moved]).unwrap();
         w.flash.invalidate(first);
         assert!(!w.flash.space.is_valid(copy) && w.flash.space.is_valid(second));
         w.mapping.each_owed(|lpn| panic!("LPN {} is owed still", lpn.0));

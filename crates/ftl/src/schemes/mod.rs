@@ -19,7 +19,9 @@ pub mod tpftl;
 pub mod waftl;
 pub mod zftl;
 
+use crate::scheme::Alias;
 use crate::{Info, Scheme};
+use std::collections::BTreeMap;
 
 /// The log-block schemes among [`ALL`].
 pub const LOG_BLOCK: &[&str] = &["block", "bast", "fast", "last", "faster", "waftl", "adapt"];
@@ -33,18 +35,26 @@ pub trait Visitor {
 }
 
 macro_rules! schemes {
-    ($($scheme:ty),* $(,)?) => {
-        /// Every registered scheme, in the order of the list.
-        pub const ALL: &[&Info] = &[$(&<$scheme as Scheme>::INFO),*];
+    ($($scheme:ty $(= $alias:path)?),* $(,)?) => {
+        /// Every name of a scheme, in the order of the list.
+        pub const ALL: &[&Info] = &[$(&<$scheme as Scheme>::INFO, $(&$alias.info,)?)*];
+        const ALIASES: &[Alias] = &[$($($alias,)?)*];
 
         /// Runs `visitor` with the scheme called `name`; `None` when there is none of that name.
         pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<V::Out> {
-            $(if name == <$scheme as Scheme>::INFO.name {
+            $(if name == <$scheme as Scheme>::INFO.name $(|| name == $alias.info.name)? {
                 return Some(visitor.visit::<$scheme>());
             })*
             None
         }
     };
+}
+
+/// The parameters of the scheme called `name`: those that are `given`, and those that the name stands for.
+pub fn parameters(name: &str, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let meant = ALIASES.iter().filter(|alias| alias.info.name == name).flat_map(|alias| alias.parameters);
+    let meant = meant.map(|&(key, value)| (key.to_owned(), value.to_owned()));
+    meant.chain(given.clone()).collect()
 }
 
 schemes![
@@ -56,8 +66,7 @@ schemes![
     zftl::Zftl,
     hcftl::Hcftl,
     lazyftl::LazyFtl,
-    learnedftl::LearnedFtl,
-    learnedftl::LearnedFtlIdeal,
+    learnedftl::LearnedFtl = learnedftl::IDEAL,
     leaftl::Leaftl,
     lftl::Lftl,
     block::BlockFtl,

@@ -10,11 +10,11 @@
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError, Info, Memory};
 use crate::table::{entry, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Hint, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Hint, Lpn, Nand, Ppn, Result, Vtpn};
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ impl Mapping for WholeTable {
         })
     }
 
-    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<()> {
         table.restore_beside(recovery, |table, vtpn, entries, changed| {
             let first = table.first_lpn(vtpn).0 as usize;
             self.table[first..first + entries.len()].copy_from_slice(entries);
@@ -74,14 +74,8 @@ impl Mapping for WholeTable {
     }
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        _flash: &mut Flash<N>,
-        _table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, _flash: &mut Flash<N>, _table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, at, .. } = ask;
         Ok(Lookup::new(mapped(self.table[lpn.0 as usize]), at, How::CachedEntry))
     }
 
@@ -101,7 +95,7 @@ impl Mapping for WholeTable {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let first = table.first_lpn(vtpn).0;
         for slot in slots {
             if let Some(old) = self.set(table, Lpn(first + slot), None) {
@@ -111,7 +105,7 @@ impl Mapping for WholeTable {
         Ok(at)
     }
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         while self.first_dirty < self.dirty.len() && !self.dirty[self.first_dirty] {
             self.first_dirty += 1;
         }
@@ -153,27 +147,13 @@ impl Update for WholeTable {
     const TRIM_BY_ENTRY: u32 = 0;
 
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        _flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        _programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, _flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, ppn, at, .. } = to;
         Ok(Lookup::new(self.set(table, lpn, ppn), at, How::CachedEntry))
     }
 
     #[inline]
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        _vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
         for moved in moves {
             self.set(table, moved.lpn, Some(moved.to));
         }

@@ -31,10 +31,10 @@ use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::list::NONE;
-use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
 /// S-FTL.
@@ -127,7 +127,7 @@ impl SpatialTable {
         table: &mut Table,
         vtpn: Vtpn,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<(u32, Done)> {
         let (frame, loaded) = self.pages.load(flash, table, vtpn, Cause::Translation, at)?;
         self.compression.runs[frame as usize] = self.compression.count(&self.pages, frame);
         self.compression.used_bytes += self.compression.bytes(&self.pages, frame);
@@ -172,7 +172,7 @@ impl SpatialTable {
         keep: u32,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut at = at;
         while self.compression.used_bytes > self.compression.budget_bytes {
             let tail = self.pages.tail();
@@ -191,7 +191,7 @@ impl SpatialTable {
         victim: u32,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let bytes = self.compression.bytes(&self.pages, victim);
         let dirty = self.pages.dirty(victim);
         let (buffered, done) = self.make_buffer_room(flash, table, dirty, cause, at)?;
@@ -222,7 +222,7 @@ impl SpatialTable {
         dirty: u32,
         cause: Cause,
         at: Done,
-    ) -> Result<(bool, Done), Fault> {
+    ) -> Result<(bool, Done)> {
         if dirty == 0 || dirty > self.compression.sparse {
             return Ok((false, at));
         }
@@ -249,7 +249,7 @@ impl SpatialTable {
         vtpn: Vtpn,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let programmed = self.take_buffered(flash, table, vtpn);
         let after = flash.join(at, programmed);
         let done = table.store(flash, vtpn, &self.edits, cause, after)?;
@@ -304,14 +304,8 @@ impl Mapping for SpatialTable {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, at, .. } = ask;
         let (vtpn, slot) = table.place(lpn);
         if let Some(frame) = self.pages.find(vtpn) {
             self.pages.touch(frame);
@@ -337,7 +331,7 @@ impl Mapping for SpatialTable {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let Some(frame) = self.pages.find(vtpn) else {
             return table.trim(flash, vtpn, slots, at, |lpn| {
                 self.buffer.remove(lpn).map(|(dropped, _)| mapped(dropped.ppn))
@@ -354,7 +348,7 @@ impl Mapping for SpatialTable {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         if let Some(frame) = self.pages.find_dirty() {
             let before = self.compression.bytes(&self.pages, frame);
             let done = self.pages.write_back(flash, table, frame, Cause::Checkpoint, Done::READY)?;
@@ -417,16 +411,8 @@ impl Mapping for SpatialTable {
 
 impl Update for SpatialTable {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, ppn, programmed, at, .. } = to;
         let (vtpn, slot) = table.place(lpn);
         let (frame, known, how) = match self.pages.find(vtpn) {
             Some(frame) => {
@@ -448,13 +434,8 @@ impl Update for SpatialTable {
 
     /// Mappings of a cached page, and buffered ones, change in memory. If another has to change on flash, what is buffered
     /// of its page goes with it.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
+        let vtpn = table.place(moves[0].lpn).0;
         if let Some(frame) = self.pages.find(vtpn) {
             for moved in moves {
                 self.set(flash, frame, moved.slot, moved.to.0, moved.done);
@@ -494,7 +475,7 @@ mod tests {
     use crate::engine::count_updates;
     use crate::mapping::Pages;
     use nand::timing::NoClock;
-    use nand::SimNand;
+    use nand::{Ppn, SimNand};
     use proptest::prelude::*;
 
     struct World {
@@ -517,7 +498,8 @@ mod tests {
 
         fn read(&mut self, lpn: u32) -> Option<Ppn> {
             let (flash, table) = (&mut self.flash, &mut self.table);
-            let found = self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap();
+            let found =
+                self.mapping.lookup(flash, table, Ask { lpn: Lpn(lpn), rest: 1, at: Done::READY }).unwrap();
             count_updates(&mut self.flash.counters, found.how, 1);
             found.ppn
         }
@@ -525,7 +507,14 @@ mod tests {
         fn write(&mut self, lpn: u32, ppn: u32) -> Option<Ppn> {
             let (flash, table) = (&mut self.flash, &mut self.table);
             let ppn = mapped(ppn);
-            self.mapping.update(flash, table, Lpn(lpn), 1, ppn, Done::READY, Done::READY).unwrap().ppn
+            self.mapping
+                .update(
+                    flash,
+                    table,
+                    Change { lpn: Lpn(lpn), rest: 1, ppn, programmed: Done::READY, at: Done::READY },
+                )
+                .unwrap()
+                .ppn
         }
 
         fn counts(&self) -> (u64, u64, u64, u64) {

@@ -25,10 +25,10 @@ use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
 /// TPFTL.
@@ -152,7 +152,7 @@ impl ClusteredTable {
         ppn: Option<Ppn>,
         programmed: Done,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let (_, at) = self.replace(flash, table, lpn, 0, at)?;
         self.insert(lpn, entry(ppn), programmed);
         self.change(lpn, ppn, programmed);
@@ -167,7 +167,7 @@ impl ClusteredTable {
         lpn: Lpn,
         rest: u32,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<(u32, Done)> {
         let (vtpn, slot) = table.place(lpn);
         let wanted = if table.page(vtpn).is_some() { self.prefetch_length(table, lpn, rest) } else { 0 };
         let (length, at) = self.replace(flash, table, lpn, wanted, at)?;
@@ -205,7 +205,7 @@ impl ClusteredTable {
         lpn: Lpn,
         wanted: u32,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<(u32, Done)> {
         let vtpn = table.place(lpn).0;
         let absent = (1..=wanted).filter(|ahead| !self.cache.contains(Lpn(lpn.0 + ahead))).count() as u64;
         let base = ENTRY_BYTES + if self.cache.len_of(vtpn) == 0 { NODE_BYTES } else { 0 };
@@ -232,7 +232,7 @@ impl ClusteredTable {
         node: Vtpn,
         count: u32,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut victims = std::mem::take(&mut self.victims);
         self.cache.victims_of(node, count, self.techniques.clean_first, &mut victims);
         let written = self.write_victims(flash, table, node, &victims, at);
@@ -258,7 +258,7 @@ impl ClusteredTable {
         node: Vtpn,
         victims: &[u32],
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut after = at;
         self.edits.clear();
         for victim in victims.iter().map(|&slot| self.cache.get(slot)).filter(|victim| victim.is_dirty()) {
@@ -285,7 +285,7 @@ impl ClusteredTable {
         node: Vtpn,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut after = at;
         let edits = &mut self.edits;
         self.cache.each_dirty(node, |dirty| {
@@ -345,14 +345,8 @@ impl Mapping for ClusteredTable {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, rest, at } = ask;
         if let Some(hit) = self.cache.touch(lpn) {
             return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
@@ -373,7 +367,7 @@ impl Mapping for ClusteredTable {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         table.trim(flash, vtpn, slots, at, |lpn| {
             self.cache.remove(lpn).map(|(dropped, with_node)| {
                 if with_node {
@@ -386,7 +380,7 @@ impl Mapping for ClusteredTable {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         while self.clean_below < table.pages() && self.cache.dirty_of(Vtpn(self.clean_below)) == 0 {
             self.clean_below += 1;
         }
@@ -417,16 +411,8 @@ impl Mapping for ClusteredTable {
 
 impl Update for ClusteredTable {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, rest, ppn, programmed, at } = to;
         self.clean_below = 0;
         if let Some(hit) = self.cache.write(lpn, entry(ppn), programmed) {
             return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
@@ -437,13 +423,8 @@ impl Update for ClusteredTable {
     }
 
     /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go with it.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
+        let vtpn = table.place(moves[0].lpn).0;
         self.clean_below = 0;
         self.edits.clear();
         let mut copied = Done::READY;
@@ -522,7 +503,8 @@ mod tests {
         cached.cache.insert(lpn(1, 35), 0, Done::READY);
         cached.selective = Selective { counter: 0, threshold: 3, active: true };
 
-        let found = cached.lookup(&mut flash, &mut table, lpn(1, 36), 1, Done::READY).unwrap();
+        let found =
+            cached.lookup(&mut flash, &mut table, Ask { lpn: lpn(1, 36), rest: 1, at: Done::READY }).unwrap();
 
         assert_eq!(found.ppn, Some(Ppn(10_000 + 128 + 36)));
         assert!(
@@ -552,7 +534,7 @@ mod tests {
         }
         cached.cache.insert(lpn(0, 99), 0, Done::READY);
 
-        cached.lookup(&mut flash, &mut table, lpn(0, 100), 3, Done::READY).unwrap();
+        cached.lookup(&mut flash, &mut table, Ask { lpn: lpn(0, 100), rest: 3, at: Done::READY }).unwrap();
 
         for slot in [100, 101, 102] {
             assert!(cached.cache.contains(lpn(0, slot)));
@@ -577,10 +559,12 @@ mod tests {
     #[test]
     fn request_level_prefetching_stops_at_the_translation_page() {
         let (mut flash, mut table, mut cached) = setup();
-        cached.lookup(&mut flash, &mut table, lpn(2, 120), 20, Done::READY).unwrap();
+        cached.lookup(&mut flash, &mut table, Ask { lpn: lpn(2, 120), rest: 20, at: Done::READY }).unwrap();
         assert_eq!(cached.cache.len(), 8, "120 to 127, and no second translation page");
         assert_eq!(flash.counters.reads_by(Cause::Translation), 1);
-        let next = cached.lookup(&mut flash, &mut table, lpn(2, 121), 19, Done::READY).unwrap();
+        let next = cached
+            .lookup(&mut flash, &mut table, Ask { lpn: lpn(2, 121), rest: 19, at: Done::READY })
+            .unwrap();
         assert_eq!((next.how, flash.counters.reads_by(Cause::Translation)), (How::CachedEntry, 1));
     }
 
@@ -592,7 +576,13 @@ mod tests {
         cached.techniques = Techniques::parse("-").unwrap();
         let mut write = |cached: &mut ClusteredTable, slot| {
             let ppn = Some(Ppn(slot));
-            cached.update(&mut flash, &mut table, lpn(4, slot), 9, ppn, Done::READY, Done::READY).unwrap();
+            cached
+                .update(
+                    &mut flash,
+                    &mut table,
+                    Change { lpn: lpn(4, slot), rest: 9, ppn, programmed: Done::READY, at: Done::READY },
+                )
+                .unwrap();
         };
         write(&mut cached, 1);
         write(&mut cached, 2);

@@ -29,10 +29,10 @@ use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
 /// ZFTL.
@@ -71,7 +71,7 @@ impl ZoneTable {
         table: &mut Table,
         vtpn: Vtpn,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let zone = vtpn.0 / self.zone_pages;
         if self.zone == Some(zone) {
             return Ok(at);
@@ -96,7 +96,7 @@ impl ZoneTable {
         table: &mut Table,
         vtpn: Vtpn,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut at = at;
         if self.entries.dirty_of(vtpn) > 0 {
             at = self.write_dirty(flash, table, vtpn, &[], Cause::Translation, at)?;
@@ -121,7 +121,7 @@ impl ZoneTable {
         moves: &[(u32, u32)],
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut after = at;
         let edits = &mut self.edits;
         edits.clear();
@@ -150,7 +150,7 @@ impl ZoneTable {
         table: &mut Table,
         lpn: Lpn,
         at: Done,
-    ) -> Result<Lookup, Fault> {
+    ) -> Result<Lookup> {
         let (vtpn, slot) = table.place(lpn);
         let mut at = self.enter(flash, table, vtpn, at)?;
         while self.entries.free_bytes() < NODE_BYTES + ENTRY_BYTES {
@@ -213,14 +213,8 @@ impl Mapping for ZoneTable {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, at, .. } = ask;
         if let Some(hit) = self.entries.touch(lpn) {
             return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
@@ -240,7 +234,7 @@ impl Mapping for ZoneTable {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         if let Some(frame) = self.active.find(vtpn) {
             self.active.remove(frame);
         }
@@ -251,7 +245,7 @@ impl Mapping for ZoneTable {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         let Some(vtpn) = self.pages(table).map(Vtpn).find(|&vtpn| self.entries.dirty_of(vtpn) > 0) else {
             return Ok(None);
         };
@@ -303,16 +297,8 @@ impl Mapping for ZoneTable {
 
 impl Update for ZoneTable {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, ppn, programmed, at, .. } = to;
         if let Some(hit) = self.entries.write(lpn, entry(ppn), programmed) {
             return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
@@ -322,13 +308,8 @@ impl Update for ZoneTable {
     }
 
     /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go with it.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
+        let vtpn = table.place(moves[0].lpn).0;
         let mut left = std::mem::take(&mut self.left);
         left.clear();
         let mut copied = Done::READY;
@@ -358,7 +339,7 @@ mod tests {
     use crate::engine::count_updates;
     use crate::mapping::Pages;
     use nand::timing::NoClock;
-    use nand::SimNand;
+    use nand::{Ppn, SimNand};
 
     struct World {
         flash: Flash<SimNand<NoClock>>,
@@ -379,14 +360,27 @@ mod tests {
 
         fn read(&mut self, lpn: u32) -> Option<Ppn> {
             let (flash, table) = (&mut self.flash, &mut self.table);
-            let found = self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap();
+            let found =
+                self.mapping.lookup(flash, table, Ask { lpn: Lpn(lpn), rest: 1, at: Done::READY }).unwrap();
             count_updates(&mut self.flash.counters, found.how, 1);
             found.ppn
         }
 
         fn write(&mut self, lpn: u32, ppn: u32) {
             let (flash, table) = (&mut self.flash, &mut self.table);
-            self.mapping.update(flash, table, Lpn(lpn), 1, mapped(ppn), Done::READY, Done::READY).unwrap();
+            self.mapping
+                .update(
+                    flash,
+                    table,
+                    Change {
+                        lpn: Lpn(lpn),
+                        rest: 1,
+                        ppn: mapped(ppn),
+                        programmed: Done::READY,
+                        at: Done::READY,
+                    },
+                )
+                .unwrap();
         }
 
         fn counts(&self) -> (u64, u64) {

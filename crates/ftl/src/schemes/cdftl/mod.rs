@@ -28,10 +28,10 @@ use crate::cmt::pages::PageCache;
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Lpn, Nand, Result, Vtpn};
 use pinned::PinnedLru;
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ impl TwoCaches {
         table: &mut Table,
         lpn: Lpn,
         at: Done,
-    ) -> Result<Lookup, Fault> {
+    ) -> Result<Lookup> {
         let (vtpn, slot) = table.place(lpn);
         let (ppn, known, how) = match self.pages.find(vtpn) {
             Some(frame) => {
@@ -90,12 +90,7 @@ impl TwoCaches {
     }
 
     /// Makes room for an entry in the first level: a clean one leaves freely, a dirty one into its cached page.
-    fn kick_out<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        at: Done,
-    ) -> Result<Done, Fault> {
+    fn kick_out<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         if !self.entries.is_full() {
             return Ok(at);
         }
@@ -126,7 +121,7 @@ impl TwoCaches {
         table: &mut Table,
         vtpn: Vtpn,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<(u32, Done)> {
         let mut at = at;
         if self.pages.is_full() {
             let victim = self.pages.tail();
@@ -224,14 +219,8 @@ impl Mapping for TwoCaches {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, at, .. } = ask;
         if let Some(&mut hit) = self.entries.touch(lpn) {
             return Ok(Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry));
         }
@@ -251,7 +240,7 @@ impl Mapping for TwoCaches {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let first = table.first_lpn(vtpn).0;
         let (entries, census) = (&mut self.entries, &mut self.census);
         let mut forget = |lpn| {
@@ -270,7 +259,7 @@ impl Mapping for TwoCaches {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         let found = self.pages.find_dirty().map(|frame| self.pages.vtpn(frame));
         let Some(vtpn) = found.or_else(|| self.census.first_dirty()) else { return Ok(None) };
         let after = self.take_dirty(flash, table, vtpn);
@@ -346,16 +335,8 @@ impl Mapping for TwoCaches {
 
 impl Update for TwoCaches {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, ppn, programmed, at, .. } = to;
         let found = match self.entries.touch(lpn) {
             Some(&mut hit) => Lookup::new(mapped(hit.ppn), flash.join(at, hit.done), How::CachedEntry),
             None => self.bring(flash, table, lpn, at)?,
@@ -364,16 +345,11 @@ impl Update for TwoCaches {
         Ok(found)
     }
 
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
+        let vtpn = table.place(moves[0].lpn).0;
         let mut edits = std::mem::take(&mut self.edits);
         let frame = self.pages.find(vtpn);
-        let done = table.moved(flash, vtpn, moves, &mut edits, |flash, moved| {
+        let done = table.moved(flash, moves, &mut edits, |flash, moved| {
             let is_cached = self.change(vtpn, moved.lpn, moved.to.0, moved.done);
             if let Some(frame) = frame.filter(|_| !is_cached) {
                 self.pages.write(flash, frame, moved.slot, moved.to.0, moved.done);

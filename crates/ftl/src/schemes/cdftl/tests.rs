@@ -3,7 +3,7 @@ use crate::cmt::tests::mapped_table;
 use crate::engine::count_updates;
 use crate::mapping::Pages;
 use nand::timing::NoClock;
-use nand::SimNand;
+use nand::{Ppn, SimNand};
 
 struct World {
     flash: Flash<SimNand<NoClock>>,
@@ -24,7 +24,8 @@ impl World {
 
     fn read(&mut self, lpn: u32) -> Option<Ppn> {
         let (flash, table) = (&mut self.flash, &mut self.table);
-        let found = self.caches.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap();
+        let found =
+            self.caches.lookup(flash, table, Ask { lpn: Lpn(lpn), rest: 1, at: Done::READY }).unwrap();
         count_updates(&mut self.flash.counters, found.how, 1);
         found.ppn
     }
@@ -32,7 +33,14 @@ impl World {
     fn write(&mut self, lpn: u32, ppn: u32) -> Option<Ppn> {
         let (flash, table) = (&mut self.flash, &mut self.table);
         let ppn = Some(Ppn(ppn));
-        self.caches.update(flash, table, Lpn(lpn), 1, ppn, Done::READY, Done::READY).unwrap().ppn
+        self.caches
+            .update(
+                flash,
+                table,
+                Change { lpn: Lpn(lpn), rest: 1, ppn, programmed: Done::READY, at: Done::READY },
+            )
+            .unwrap()
+            .ppn
     }
 
     fn table_operations(&self) -> (u64, u64) {

@@ -39,11 +39,11 @@ use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use dynamic::{Dynamic, Evicted, Kept};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Geometry, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
 /// HCFTL.
@@ -117,7 +117,7 @@ impl Clusters {
     }
 
     /// Makes room in the CMT.
-    fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done, Fault> {
+    fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         let mut at = at;
         if self.cache.victim().is_some_and(|victim| self.is_worth_keeping(victim)) {
             if self.evicted.is_full() {
@@ -139,7 +139,7 @@ impl Clusters {
     }
 
     /// Writes a DTP from the auxiliary cache.
-    fn cluster<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done, Fault> {
+    fn cluster<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         let mut at = at;
         while self.dynamic.next_dirty().is_some() {
             at = self.empty_some(flash, table, at)?;
@@ -164,12 +164,7 @@ impl Clusters {
     }
 
     /// Updates one translation page for the DTP whose turn comes next, if that has entries newer than theirs.
-    fn empty_some<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        at: Done,
-    ) -> Result<Done, Fault> {
+    fn empty_some<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         let Some(place) = self.dynamic.next_dirty() else { return Ok(at) };
         if !self.dynamic.is_leaving() {
             let vtpn = self.dynamic.next_vtpn(table);
@@ -193,7 +188,7 @@ impl Clusters {
         vtpn: Vtpn,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let (first, mut after) = (table.first_lpn(vtpn), at);
         let end = Lpn(first.0 + table.lpns_in(vtpn));
         let edits = &mut self.edits;
@@ -237,7 +232,7 @@ impl Clusters {
         table: &mut Table,
         lpn: Lpn,
         at: Done,
-    ) -> Result<Lookup, Fault> {
+    ) -> Result<Lookup> {
         let at = if self.cache.is_full() { self.evict(flash, table, at)? } else { at };
         if let Some(kept) = self.evicted.take(lpn) {
             let cached = self.cache.insert(lpn, kept.ppn, kept.done);
@@ -270,7 +265,7 @@ impl Clusters {
         table: &mut Table,
         place: u32,
         at: Done,
-    ) -> Result<(u32, Done), Fault> {
+    ) -> Result<(u32, Done)> {
         let (dynamic, cache) = (&self.dynamic, &mut self.cache);
         let Some(done) = table.load(flash, dynamic.vtpn(table, place), Cause::Translation, at)? else {
             unreachable!("a DTP has entries but was never written")
@@ -308,7 +303,7 @@ impl Clusters {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let first = table.first_lpn(vtpn).0;
         let dynamic = &self.dynamic;
         let dirty = |&place: &u32| dynamic.is_dirty(place) && dynamic.in_memory(place).is_none();
@@ -407,14 +402,8 @@ impl Mapping for Clusters {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, at, .. } = ask;
         if let Some(hit) = self.cache.touch(lpn) {
             hit.set_used(1);
             let (ppn, done) = (hit.ppn, hit.done);
@@ -436,7 +425,7 @@ impl Mapping for Clusters {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let at = self.find_dirty(flash, table, vtpn, slots.clone(), at)?;
         let Clusters { cache, evicted, census, dynamic, found, .. } = self;
         table.trim(flash, vtpn, slots, at, |lpn| {
@@ -458,7 +447,7 @@ impl Mapping for Clusters {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         let first = [self.census.first_dirty(), self.dynamic.census().first_dirty()];
         let Some(vtpn) = first.into_iter().flatten().min() else { return Ok(None) };
         let at = self.find_dirty(flash, table, vtpn, 0..table.lpns_in(vtpn), Done::READY)?;
@@ -524,16 +513,8 @@ impl Mapping for Clusters {
 
 impl Update for Clusters {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        _rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, ppn, programmed, at, .. } = to;
         let found = match self.cache.touch(lpn) {
             Some(hit) => {
                 hit.set_used(1);
@@ -553,15 +534,10 @@ impl Update for Clusters {
     }
 
     /// Mappings in memory change there. The others leave their DTPs for their translation page: one update.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
+        let vtpn = table.place(moves[0].lpn).0;
         let Clusters { cache, evicted, census, dynamic, edits, .. } = self;
-        let done = table.moved(flash, vtpn, moves, edits, |_, moved| {
+        let done = table.moved(flash, moves, edits, |_, moved| {
             if let Some(cached) = cache.peek_mut(moved.lpn) {
                 (cached.ppn, cached.done) = (moved.to.0, moved.done);
                 if !cached.set_dirty(true) {

@@ -2,7 +2,7 @@ use super::*;
 use crate::cmt::tests::mapped_table;
 use crate::engine::count_updates;
 use nand::timing::NoClock;
-use nand::SimNand;
+use nand::{Ppn, SimNand};
 
 struct World {
     flash: Flash<SimNand<NoClock>>,
@@ -32,14 +32,18 @@ impl World {
 
     fn read(&mut self, lpn: u32) -> Option<Ppn> {
         let (flash, table) = (&mut self.flash, &mut self.table);
-        let found = self.mapping.lookup(flash, table, Lpn(lpn), 1, Done::READY).unwrap();
+        let found =
+            self.mapping.lookup(flash, table, Ask { lpn: Lpn(lpn), rest: 1, at: Done::READY }).unwrap();
         count_updates(&mut self.flash.counters, found.how, 1);
         found.ppn
     }
 
     fn write(&mut self, lpn: u32, ppn: u32) -> Option<Ppn> {
         let (flash, table, at) = (&mut self.flash, &mut self.table, Done::READY);
-        self.mapping.update(flash, table, Lpn(lpn), 1, Some(Ppn(ppn)), at, at).unwrap().ppn
+        self.mapping
+            .update(flash, table, Change { lpn: Lpn(lpn), rest: 1, ppn: Some(Ppn(ppn)), programmed: at, at })
+            .unwrap()
+            .ppn
     }
 
     /// Translation pages read and written, and entries loaded for nobody yet.
@@ -120,7 +124,7 @@ fn a_changed_entry_leaves_its_dtp() {
     assert_eq!((w.mapping.dynamic.find(Lpn(9)), w.mapping.dynamic.find(Lpn(6))), (None, Some(1)));
     let to = |ppn| Moved { lpn: Lpn(12), slot: 12, from: Ppn(512), to: Ppn(ppn), done: Done::READY };
     // LPN 12 came along and is in memory.
-    w.mapping.moved(&mut w.flash, &mut w.table, Vtpn(0), &[to(800)]).unwrap();
+    w.mapping.moved(&mut w.flash, &mut w.table, &[to(800)]).unwrap();
     assert_eq!((w.read(12), w.mapping.dynamic.find(Lpn(12))), (Some(Ppn(800)), None));
     w.check();
 }
@@ -130,7 +134,7 @@ fn a_page_moved_by_collection_goes_from_its_dtp_to_its_translation_page() {
     let mut w = World::new(&[]);
     w.fill();
     let moved = Moved { lpn: Lpn(6), slot: 6, from: Ppn(506), to: Ppn(800), done: Done::READY };
-    w.mapping.moved(&mut w.flash, &mut w.table, Vtpn(0), &[moved]).unwrap();
+    w.mapping.moved(&mut w.flash, &mut w.table, &[moved]).unwrap();
     assert_eq!((w.on_flash(6), w.mapping.dynamic.find(Lpn(6))), (800, None));
     assert_eq!((w.read(6), w.flash.counters.gc_misses), (Some(Ppn(800)), 1));
     w.check();

@@ -10,7 +10,7 @@ use crate::engine::{Copies, Parts, Placement};
 use crate::flash::{Content, Flash};
 use crate::scheme::{Config, ConfigError};
 use crate::space::Stream;
-use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
+use nand::{Done, Lpn, Nand, PageKind, Ppn, Result};
 
 /// The write buffer sends pages to one stream; collection sorts them again.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ struct Staged {
 
 impl Staged {
     /// Reads a page into a slot of the data buffer.
-    fn read<N: Nand>(flash: &mut Flash<N>, from: Ppn, slot: u32, cause: Cause) -> Result<Staged, Fault> {
+    fn read<N: Nand>(flash: &mut Flash<N>, from: Ppn, slot: u32, cause: Cause) -> Result<Staged> {
         let (oob, after) = flash.read_to_slot(from, slot, cause, Done::READY)?;
         assert!(oob.kind == PageKind::Data);
         let lpn = Lpn(oob.id);
@@ -89,7 +89,7 @@ impl<P> Copies<Map, P> for Sorted {
         from: Ppn,
         _stream: Stream,
         cause: Cause,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let slot = self.first_slot + self.staged.len() as u32;
         self.staged.push(Staged::read(flash, from, slot, cause)?);
         Ok(Done::READY)
@@ -101,7 +101,7 @@ impl<P> Copies<Map, P> for Sorted {
         flash: &mut Flash<N>,
         parts: &mut Parts<Map, P>,
         cause: Cause,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         let (map, records) = (&mut parts.mapping, &mut parts.pages);
         if self.next == 0 {
             self.staged.sort_unstable_by_key(|staged| staged.lpn);

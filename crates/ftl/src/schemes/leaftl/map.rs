@@ -8,7 +8,7 @@ use crate::flash::{Content, Flash};
 use crate::mapping::Pages;
 use crate::records::{record_in, Records};
 use crate::space::Stream;
-use nand::{Done, Fault, Lpn, Nand, Ppn, Source};
+use nand::{Done, Lpn, Nand, Ppn, Result, Source};
 
 /// Levels with which a group is compacted whatever its size.
 const MOST_LEVELS: u32 = 200;
@@ -54,7 +54,7 @@ pub struct Page {
 pub struct Map {
     shape: Shape,
     /// Bytes of the directory.
-    directory_bytes: u64,
+    pub directory_bytes: u64,
     /// Groups in memory.
     pub cache: Cache,
     group: Group,
@@ -124,11 +124,6 @@ impl Map {
         self.cache.bytes() + self.directory_bytes
     }
 
-    /// Takes over a directory that recovery has rebuilt.
-    pub fn found(&mut self, records: &Records) {
-        self.directory_bytes = records.directory_bytes();
-    }
-
     // Lookups
 
     /// Makes a group the most recently used one, loading it if it is cold (a translation read, unless it was never
@@ -140,7 +135,7 @@ impl Map {
         group: u32,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         if self.cache.has(group) {
             self.cache.touch(group);
             let (known, _) = self.cache.waits(group);
@@ -178,7 +173,7 @@ impl Map {
         answer: Answer,
         cause: Cause,
         at: Done,
-    ) -> Result<(Ppn, Done), Fault> {
+    ) -> Result<(Ppn, Done)> {
         let predicted = Ppn(answer.ppn);
         if answer.exact {
             return Ok((predicted, at));
@@ -218,7 +213,7 @@ impl Map {
         stream: Stream,
         pages: &[Page],
         cause: Cause,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let (group, _) = self.place(pages[0].lpn);
         self.points.clear();
         self.dones.clear();
@@ -394,7 +389,7 @@ impl Map {
         records: &mut Records,
         keep: u32,
         cause: Cause,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut done = Done::READY;
         while self.bytes() > self.shape.budget {
             let Some(coldest) = self.cache.coldest().filter(|&coldest| coldest != keep) else { break };
@@ -417,7 +412,7 @@ impl Map {
         group: u32,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let cache = &self.cache;
         let newer = |group: u32| {
             (cache.has(group) && cache.is_dirty(group)).then(|| (cache.record(group), cache.waits(group).1))

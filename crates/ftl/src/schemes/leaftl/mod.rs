@@ -46,7 +46,7 @@ pub mod segment;
 use crate::counters::Cause;
 use crate::engine::{count_updates, Ftl, Predict};
 use crate::flash::{Content, Flash};
-use crate::mapping::{How, Lookup, Mapping, Pages, Unit};
+use crate::mapping::{Ask, How, Lookup, Mapping, Pages, Unit};
 use crate::records::{record_in, Records};
 use crate::recover::Recovery;
 use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
@@ -57,7 +57,7 @@ use cache::Cache;
 use collect::InOrder;
 use group::{find, most_bytes, Reach};
 use map::{told, Map, Page, Shape};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Vtpn};
+use nand::{Done, Geometry, Lpn, Nand, Oob, Ppn, Result, Vtpn};
 use std::ops::Range;
 
 /// LeaFTL: the engine behind a write buffer, which it learns from.
@@ -75,7 +75,7 @@ pub struct Leaftl {
 
 impl Leaftl {
     /// Sorts the buffer by LPN, programs it, and learns it, group by group.
-    fn write_out<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+    fn write_out<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
         self.order.clear();
         self.order.extend(self.buffer.pages().map(|(slot, page)| (page.lpn, slot)));
         self.order.sort_unstable();
@@ -108,7 +108,7 @@ impl Leaftl {
         group: u32,
         which: Range<usize>,
         sorted: Done,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize> {
         self.ftl.make_room(flash, Some(Stream::HOST), which.len() as u32)?;
         let parts = self.ftl.parts_mut();
         let (map, records) = (&mut parts.mapping, &mut parts.pages);
@@ -240,22 +240,12 @@ impl Mapping for Map {
         Ok(Map::with(shape))
     }
 
-    fn restore<N: Nand>(
-        &mut self,
-        recovery: &mut Recovery<'_, N>,
-        records: &mut Records,
-    ) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, records: &mut Records) -> Result<()> {
         recover::restore(recovery, self, records)
     }
 
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, at, .. } = ask;
         let (group, offset) = self.place(lpn);
         if self.is_blank(records, group) {
             return Ok(Lookup::new(None, at, How::Loaded));
@@ -277,7 +267,7 @@ impl Mapping for Map {
         group: Vtpn,
         offsets: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let group = group.0;
         if self.is_blank(records, group) {
             return Ok(at);
@@ -302,11 +292,7 @@ impl Mapping for Map {
         Ok(done)
     }
 
-    fn clean_one<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-    ) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records) -> Result<Option<Done>> {
         if !self.cache.has_dirty() {
             return Ok(None);
         }
@@ -381,19 +367,13 @@ impl Scheme for Leaftl {
         lpn: Lpn,
         rest: u32,
         at: Done,
-    ) -> Result<(Option<Oob>, Done), Fault> {
+    ) -> Result<(Option<Oob>, Done)> {
         let Some(slot) = self.buffer.slot(lpn) else { return self.ftl.read(flash, lpn, rest, at) };
         let held = self.buffer.page(slot).map_or(at, |page| page.held);
         Ok((Some(flash.deliver(slot, lpn)), flash.join(at, held)))
     }
 
-    fn write<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        lpn: Lpn,
-        _rest: u32,
-        at: Done,
-    ) -> Result<Done, Fault> {
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, _rest: u32, at: Done) -> Result<Done> {
         let (slot, free) = match self.buffer.slot(lpn) {
             Some(slot) => (slot, self.buffer.page(slot).map_or(at, |page| page.held)),
             None => {
@@ -413,13 +393,7 @@ impl Scheme for Leaftl {
         Ok(held)
     }
 
-    fn trim<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        first: Lpn,
-        pages: u32,
-        at: Done,
-    ) -> Result<Done, Fault> {
+    fn trim<N: Nand>(&mut self, flash: &mut Flash<N>, first: Lpn, pages: u32, at: Done) -> Result<Done> {
         let mut lpns = first.0..first.0 + pages;
         while !self.buffer.is_empty() {
             let Some(lpn) = lpns.next() else { break };
@@ -430,20 +404,20 @@ impl Scheme for Leaftl {
         })
     }
 
-    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
+    fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done> {
         self.write_out(flash)?;
         self.ftl.flush(flash, at)
     }
 
-    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         self.ftl.idle(flash)
     }
 
-    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         self.ftl.rewrite(flash)
     }
 
-    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+    fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {
         self.write_out(flash)?;
         self.ftl.power_off(flash)
     }

@@ -12,19 +12,14 @@
 use super::map::{told, Map};
 use crate::counters::Cause;
 use crate::mapping::Pages;
-use crate::records::newer::{compare, Newer, Since};
-use crate::records::Records;
-use crate::recover::Recovery;
-use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn};
+use crate::records::{compare, Records};
+use crate::recover::{Newer, Recovery, Since};
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Result};
 
 /// Takes over what a recovery found.
-pub fn restore<N: Nand>(
-    recovery: &mut Recovery<'_, N>,
-    map: &mut Map,
-    records: &mut Records,
-) -> Result<(), Fault> {
+pub fn restore<N: Nand>(recovery: &mut Recovery<'_, N>, map: &mut Map, records: &mut Records) -> Result<()> {
     records.restore(recovery)?;
-    map.found(records);
+    map.directory_bytes = records.directory_bytes();
     let behind = compare(recovery, records, |recovery, group, record, newer| {
         compare_group(recovery, map, group, record, newer)
     })?;
@@ -44,7 +39,7 @@ fn compare_group<N: Nand>(
     group: u32,
     record: &[u8],
     newer: Newer<'_>,
-) -> Result<Vec<(u8, Option<Ppn>)>, Fault> {
+) -> Result<Vec<(u8, Option<Ppn>)>> {
     let mut changes = Vec::new();
     let lpns = (1 << map.shape().group_shift).min(map.shape().exported_pages - map.lpn(group, 0).0);
     for (lpn, since) in newer.take(lpns as usize) {
@@ -81,7 +76,7 @@ fn locate<N: Nand>(
     map: &Map,
     lpn: Lpn,
     predicted: Ppn,
-) -> Result<Option<Ppn>, Fault> {
+) -> Result<Option<Ppn>> {
     let (group, offset) = map.place(lpn);
     let (oob, done) = match recovery.flash.look(predicted, Cause::Recovery, Done::READY) {
         Ok(looked) => looked,

@@ -12,7 +12,7 @@
 //! pages off. It is found by a cone from the first point (O(1) state a point) and then evaluated with the stored
 //! precision: a point whose predicted page would not tell where it is ends the segment.
 
-use crate::schemes::lftl::linear::Half;
+use crate::half::Half;
 
 /// Runs of constant stride at least this long are never put into an approximate segment: taken out they cost 8 bytes and
 /// split a list (9 bytes at most), left in they cost a byte a page and mispredict.

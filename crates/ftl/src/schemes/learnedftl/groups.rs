@@ -29,7 +29,7 @@ use crate::mapping::Mapping;
 use crate::scheme::{Config, ConfigError, Info, Memory};
 use crate::space::Stream;
 use crate::table::{entry_in, mapped, Table};
-use nand::{Done, Fault, Lpn, Nand, Ppn};
+use nand::{Done, Lpn, Nand, Ppn, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -339,7 +339,7 @@ impl Groups {
 
     /// Takes a group that is due: of those, the one with the most pages without a prediction, which are the pages whose
     /// predecessors are invalid. A group with half of `retrain` or less to gain is passed over.
-    fn take_due<const IDEAL: bool>(&mut self, mapping: &LearnedTable<IDEAL>) -> Option<u32> {
+    fn take_due(&mut self, mapping: &LearnedTable) -> Option<u32> {
         while !self.due.is_empty() {
             let at = (0..self.due.len())
                 .max_by_key(|&at| (mapping.untrained(self.due[at]).1, std::cmp::Reverse(at)))
@@ -365,7 +365,7 @@ impl Groups {
     }
 
     /// The group whose turn it is to be rewritten; `None` when nothing is mapped.
-    fn next_to_rewrite<const IDEAL: bool>(&mut self, mapping: &LearnedTable<IDEAL>) -> Option<u32> {
+    fn next_to_rewrite(&mut self, mapping: &LearnedTable) -> Option<u32> {
         let groups = self.groups.len() as u32;
         let mut turns = (1..=groups).map(|step| (self.rewritten + step) % groups);
         let group = turns.find(|&group| mapping.untrained(group).0 > 0)?;
@@ -397,14 +397,14 @@ impl Groups {
     }
 }
 
-impl<const IDEAL: bool> Placement<LearnedTable<IDEAL>> for Groups {
+impl Placement<LearnedTable> for Groups {
     type Copies = Grouped;
 
     /// Takes over the streams: one for each superblock that may be open for a group, beside [`Stream::HOST`], which the other
     /// groups share.
     fn open<N: Nand>(
         flash: &mut Flash<N>,
-        mapping: &mut LearnedTable<IDEAL>,
+        mapping: &mut LearnedTable,
         config: &Config,
     ) -> Result<Self, ConfigError> {
         mapping.charge_training(flash);
@@ -420,7 +420,7 @@ impl<const IDEAL: bool> Placement<LearnedTable<IDEAL>> for Groups {
         let geometry = flash.nand().geometry().clone();
         let may_open = spare_superblocks.saturating_sub(geometry.superblocks() / PER_SPARE);
         let limit = if cross_group { may_open.min(MOST_OPEN) } else { groups } as usize;
-        let mut settings = Settings::of(&LearnedTable::<IDEAL>::INFO, config)?;
+        let mut settings = Settings::of(&LearnedTable::INFO, config)?;
         let room = f64::from(spare_superblocks) * f64::from(geometry.superblock_pages());
         let most = lost_by(LEAST_ROOM * room / (f64::from(groups) * f64::from(lpns)));
         settings.retrain = settings.retrain.min(most);
@@ -455,7 +455,7 @@ impl<const IDEAL: bool> Placement<LearnedTable<IDEAL>> for Groups {
     #[inline]
     fn stream<N: Nand>(
         &mut self,
-        _mapping: &mut LearnedTable<IDEAL>,
+        _mapping: &mut LearnedTable,
         flash: &mut Flash<N>,
         lpn: Lpn,
         rest: u32,
@@ -466,7 +466,7 @@ impl<const IDEAL: bool> Placement<LearnedTable<IDEAL>> for Groups {
     /// The group is due when too many of its pages have no prediction, and as many as that of a full group were written since
     /// it was collected: what training could not predict then, it could not now.
     #[inline]
-    fn changed(&mut self, mapping: &LearnedTable<IDEAL>, lpn: Lpn) {
+    fn changed(&mut self, mapping: &LearnedTable, lpn: Lpn) {
         if !self.may_gather {
             return;
         }
@@ -488,11 +488,7 @@ impl<const IDEAL: bool> Placement<LearnedTable<IDEAL>> for Groups {
         self.may_gather && (!self.due.is_empty() || self.collecting.as_ref().is_some_and(collects))
     }
 
-    fn gather<N: Nand>(
-        &mut self,
-        mapping: &mut LearnedTable<IDEAL>,
-        flash: &mut Flash<N>,
-    ) -> Option<Gathering> {
+    fn gather<N: Nand>(&mut self, mapping: &mut LearnedTable, flash: &mut Flash<N>) -> Option<Gathering> {
         let valid = flash.valid_pages() as f64 / flash.space.usable_pages() as f64;
         if valid > self.settings.crowded {
             self.none_due();
@@ -503,11 +499,7 @@ impl<const IDEAL: bool> Placement<LearnedTable<IDEAL>> for Groups {
 
     /// The next group in turn, however crowded the device is: its pages have to be written anyway, and in the order of their
     /// LPNs they are learned.
-    fn rewrite<N: Nand>(
-        &mut self,
-        mapping: &mut LearnedTable<IDEAL>,
-        flash: &mut Flash<N>,
-    ) -> Option<Gathering> {
+    fn rewrite<N: Nand>(&mut self, mapping: &mut LearnedTable, flash: &mut Flash<N>) -> Option<Gathering> {
         if !self.may_gather {
             return None;
         }
@@ -517,11 +509,11 @@ impl<const IDEAL: bool> Placement<LearnedTable<IDEAL>> for Groups {
     /// Those of the next translation page: what memory holds of them, else what flash does.
     fn next_pages<N: Nand>(
         &mut self,
-        mapping: &LearnedTable<IDEAL>,
+        mapping: &LearnedTable,
         table: &Table,
         flash: &mut Flash<N>,
         next: &mut Vec<Ppn>,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         if self.part.is_empty() {
             self.part_collected();
             return Ok(None);

@@ -43,14 +43,14 @@ pub mod models;
 
 use crate::engine::{Ftl, Predict};
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::recover::Recovery;
-use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
+use crate::scheme::{Alias, CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::schemes::tpftl::ClusteredTable;
 use crate::table::{mapped, Table};
 use groups::Groups;
 use models::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
-use nand::{Done, Fault, Lpn, Nand, Ppn, Vtpn};
+use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
 /// GTD entries of a group (III-D), and the groups that a device has at least.
@@ -58,9 +58,17 @@ const GROUP_ENTRIES: u32 = 64;
 const LEAST_GROUPS: u32 = 16;
 
 /// LearnedFTL.
-pub type LearnedFtl = Ftl<LearnedTable<false>, Groups, Guesses>;
-/// LearnedFTL whose predictions take no time.
-pub type LearnedFtlIdeal = Ftl<LearnedTable<true>, Groups, Guesses>;
+pub type LearnedFtl = Ftl<LearnedTable, Groups, Guesses>;
+
+/// LearnedFTL whose predictions take no time: what the paper calls ideal.
+pub const IDEAL: Alias = Alias {
+    info: Info {
+        name: "learnedftl-ideal",
+        what: "LearnedFTL whose predictions take no time",
+        ..<LearnedTable as Mapping>::INFO
+    },
+    parameters: &[("predict_ns", "0")],
+};
 
 /// Which of the paper's techniques are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +106,7 @@ struct Run {
 
 /// A demand cache with models beside the directory.
 #[derive(Clone, Debug)]
-pub struct LearnedTable<const IDEAL: bool> {
+pub struct LearnedTable {
     cached: ClusteredTable,
     models: Models,
     techniques: Techniques,
@@ -116,7 +124,7 @@ pub struct LearnedTable<const IDEAL: bool> {
     sorted: Vec<(Lpn, Ppn)>,
 }
 
-impl<const IDEAL: bool> LearnedTable<IDEAL> {
+impl LearnedTable {
     /// Mapped LPNs of a group, and those without a prediction.
     #[inline]
     fn untrained(&self, group: u32) -> (u32, u32) {
@@ -142,8 +150,7 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
             return None;
         }
         let ppn = self.models.predict(lpn)?;
-        let ns = if IDEAL { 0 } else { self.predict_ns };
-        Some((ppn, flash.compute(ns, at)))
+        Some((ppn, flash.compute(self.predict_ns, at)))
     }
 
     /// The page of `lpn` is another now: its bit is cleared before anything else can happen.
@@ -221,16 +228,12 @@ impl<const IDEAL: bool> LearnedTable<IDEAL> {
     }
 }
 
-impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
+impl Mapping for LearnedTable {
     type Pages = Table;
 
     const INFO: Info = Info {
-        name: if IDEAL { "learnedftl-ideal" } else { "learnedftl" },
-        what: if IDEAL {
-            "LearnedFTL whose predictions take no time"
-        } else {
-            "demand cache with in-place-updated linear models, group-based allocation, training in collection"
-        },
+        name: "learnedftl",
+        what: "demand cache with in-place-updated linear models, group-based allocation, training in collection",
         paper: "Wang et al.: LearnedFTL: A Learning-based Page-level FTL for Reducing Double Reads, HPCA 2024",
         parameters: &[
             Parameter { name: "pieces", default: "8", what: "linear pieces of a GTD entry's model" },
@@ -342,7 +345,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         Some(self.models.to_bytes())
     }
 
-    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<()> {
         let is_relearned = recovery.learned().is_some_and(|learned| self.models.restore(&learned));
         table.restore_beside(recovery, |table, vtpn, entries, _| {
             let first = table.first_lpn(vtpn);
@@ -358,14 +361,8 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     // Lookups
 
     #[inline]
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, rest, at } = ask;
         if let Some((ppn, known)) = self.cached.find(lpn) {
             return Ok(Lookup::new(ppn, flash.join(at, known), How::CachedEntry));
         }
@@ -388,7 +385,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
         vtpn: Vtpn,
         slots: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         self.run.pages = 0;
         let first = table.first_lpn(vtpn).0;
         let (mut lpn, end) = (first + slots.start, first + slots.end);
@@ -407,7 +404,7 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
 
     // Checkpoint and checks
 
-    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>, Fault> {
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table) -> Result<Option<Done>> {
         self.cached.clean_one(flash, table)
     }
 
@@ -447,18 +444,10 @@ impl<const IDEAL: bool> Mapping for LearnedTable<IDEAL> {
     }
 }
 
-impl<const IDEAL: bool> Update for LearnedTable<IDEAL> {
+impl Update for LearnedTable {
     #[inline]
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        lpn: Lpn,
-        rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
+        let Change { lpn, rest, ppn, programmed, at } = to;
         let old = if let Some((old, known)) = self.cached.change(lpn, ppn, programmed) {
             Lookup::new(old, flash.join(at, known), How::CachedEntry)
         } else if let Some((old, known)) = self.predict(flash, lpn, at) {
@@ -484,16 +473,10 @@ impl<const IDEAL: bool> Update for LearnedTable<IDEAL> {
     }
 
     /// The mappings change as in TPFTL; then the models learn where the pages are now.
-    fn moved<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        table: &mut Table,
-        vtpn: Vtpn,
-        moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
         self.learn_run();
         moves.iter().for_each(|moved| self.forget(moved.lpn));
-        let done = self.cached.moved(flash, table, vtpn, moves)?;
+        let done = self.cached.moved(flash, table, moves)?;
         if !self.techniques.collection {
             return Ok(done);
         }
@@ -515,10 +498,10 @@ impl<const IDEAL: bool> Update for LearnedTable<IDEAL> {
 #[derive(Clone, Copy, Debug)]
 pub struct Guesses;
 
-impl<const IDEAL: bool> Predict<LearnedTable<IDEAL>> for Guesses {
+impl Predict<LearnedTable> for Guesses {
     #[inline]
     fn guess<N: Nand>(
-        mapping: &mut LearnedTable<IDEAL>,
+        mapping: &mut LearnedTable,
         flash: &mut Flash<N>,
         lpn: Lpn,
         at: Done,
@@ -528,7 +511,7 @@ impl<const IDEAL: bool> Predict<LearnedTable<IDEAL>> for Guesses {
         }
         let is_page = |ppn: &Ppn| ppn.0 < flash.nand().geometry().pages() && flash.space.is_valid_data(*ppn);
         let ppn = mapping.models.guess(lpn).filter(is_page)?;
-        Some((ppn, flash.compute(if IDEAL { 0 } else { mapping.predict_ns }, at)))
+        Some((ppn, flash.compute(mapping.predict_ns, at)))
     }
 }
 

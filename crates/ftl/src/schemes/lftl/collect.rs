@@ -9,9 +9,9 @@ use crate::counters::Cause;
 use crate::engine::collector::copy;
 use crate::engine::{Copies, Parts, Placement};
 use crate::flash::Flash;
-use crate::mapping::{Pages, Update};
+use crate::mapping::Update;
 use crate::space::Stream;
-use nand::{Done, Fault, Nand, Ppn};
+use nand::{Done, Nand, Ppn, Result};
 
 /// Copies that are committed one by one.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +39,9 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for AtOnce {
         from: Ppn,
         stream: Stream,
         cause: Cause,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let moved = copy(flash, parts, from, stream, cause)?;
-        let unit = parts.pages.units().place(moved.lpn).0;
-        let done = parts.mapping.moved(flash, &mut parts.pages, unit, &[moved])?;
+        let done = parts.mapping.moved(flash, &mut parts.pages, &[moved])?;
         flash.invalidate(from);
         Ok(done)
     }
@@ -52,7 +51,7 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for AtOnce {
         _flash: &mut Flash<N>,
         _parts: &mut Parts<M, P>,
         _cause: Cause,
-    ) -> Result<Option<Done>, Fault> {
+    ) -> Result<Option<Done>> {
         Ok(None)
     }
 }

@@ -9,7 +9,7 @@ use crate::flash::Flash;
 use crate::mapping::{How, Lookup, Pages};
 use crate::records::{record_in, Records};
 use crate::table::{entry, mapped, UNMAPPED};
-use nand::{Done, Fault, Lpn, Nand, Ppn};
+use nand::{Done, Lpn, Nand, Ppn, Result};
 use std::ops::Range;
 
 /// Bytes of a record up to which a chunk counts as linear: its head is worth loading before it is asked for.
@@ -52,7 +52,7 @@ struct Logged {
 pub struct Map {
     shape: Shape,
     /// Bytes of the directory.
-    directory_bytes: u64,
+    pub directory_bytes: u64,
     /// TP nodes.
     pub cache: Cache,
     /// Linear groups.
@@ -77,7 +77,7 @@ pub struct Map {
     /// Pages whose LPNs were trimmed.
     pub trimmed: Vec<Ppn>,
     /// No chunk below this one is newer than on flash.
-    clean_below: u32,
+    pub clean_below: u32,
     /// Translation pages written back so far.
     write_backs: u64,
 }
@@ -138,11 +138,6 @@ impl Map {
         self.shape.chunk_lpas.min(self.shape.exported_pages - self.first_lpn(chunk).0)
     }
 
-    /// Takes over a directory that recovery has rebuilt.
-    pub fn found(&mut self, records: &Records) {
-        self.directory_bytes = records.directory_bytes();
-    }
-
     /// How a chunk is packed.
     pub fn chunk(&self, chunk: u32) -> Chunk {
         Chunk {
@@ -164,41 +159,15 @@ impl Map {
     }
 
     /// Whether nothing of a chunk was ever mapped, which is known without a read.
-    fn is_blank(&self, records: &Records, chunk: u32) -> bool {
+    pub fn is_blank(&self, records: &Records, chunk: u32) -> bool {
         !self.cache.has(chunk) && records.ppn(records.page_of(chunk)).is_none()
     }
 
     // Lookups
 
-    /// Where `lpn` is, the first of `rest` pages of a request, and when that is known.
-    pub fn find<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        lpn: Lpn,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
-        let (number, offset) = self.place(lpn);
-        match self.cache.answer(lpn, offset) {
-            Answer::Point(entry, known) => {
-                Ok(Lookup::new(mapped(entry), flash.join(at, known), How::CachedEntry))
-            }
-            Answer::Nowhere(known) => Ok(Lookup::new(None, flash.join(at, known), How::CachedEntry)),
-            Answer::Model(model, known) => {
-                let at = flash.join(at, known);
-                let ppn = self.chunk(number).predict(&self.lists, model, offset);
-                let at = flash.compute(self.shape.predict_ns, at);
-                Ok(Lookup::new(ppn, at, How::Predicted))
-            }
-            Answer::Missing if self.is_blank(records, number) => Ok(Lookup::new(None, at, How::CachedEntry)),
-            Answer::Missing => self.load(flash, records, number, offset, rest, at),
-        }
-    }
-
     /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched with them: the
     /// outlier mappings that the rest of the request will ask for, and the heads of linear chunks behind this one.
-    fn load<N: Nand>(
+    pub fn load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
@@ -206,7 +175,7 @@ impl Map {
         offset: u16,
         rest: u32,
         at: Done,
-    ) -> Result<Lookup, Fault> {
+    ) -> Result<Lookup> {
         let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, at)?;
         loop {
             let Some(known) = records.load(flash, number, Cause::Translation, at)? else {
@@ -314,7 +283,7 @@ impl Map {
         programmed: Done,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let at = self.make_way(flash, records, NODE_BYTES + POINT_BYTES + 1, cause, at)?;
         let was_log = self.cache.point(lpn).is_some_and(Cache::is_log);
         let subspace = (lpn.0 / self.shape.subspace_pages) as usize;
@@ -451,7 +420,7 @@ impl Map {
         bytes: u64,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut done = at;
         while self.bytes() + bytes > self.shape.budget {
             match self.cache.put_out() {
@@ -468,7 +437,7 @@ impl Map {
 
     /// Writes the translation page of a chunk with all that is newer in memory, trained first. `stays`: the chunk's head is
     /// wanted further.
-    fn write_back<N: Nand>(
+    pub fn write_back<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
@@ -476,7 +445,7 @@ impl Map {
         stays: bool,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let range = records.range(records.page_of(number));
         self.train_chunks(flash, range.clone());
         let (shape, cache, lists) = (self.shape, &self.cache, &self.lists);
@@ -596,24 +565,6 @@ impl Map {
         (self.merged, self.bounds) = (merged, bounds);
     }
 
-    /// Writes one translation page that is behind; `None` when there is none left.
-    pub fn clean_first<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-    ) -> Result<Option<Done>, Fault> {
-        if self.cache.dirty_nodes() == 0 {
-            return Ok(None);
-        }
-        match self.cache.next_dirty(self.clean_below) {
-            Some(chunk) => {
-                self.clean_below = chunk;
-                self.write_back(flash, records, chunk, true, Cause::Checkpoint, Done::READY).map(Some)
-            }
-            None => unreachable!("a chunk below {} is newer than on flash", self.clean_below),
-        }
-    }
-
     // Trims
 
     /// Unmaps offsets `range` of a chunk, and gives the pages that they led to. Completes when these are known.
@@ -625,7 +576,7 @@ impl Map {
         range: Range<u32>,
         at: Done,
         pages: &mut Vec<Ppn>,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         pages.clear();
         if self.is_blank(records, number) {
             return Ok(at);
@@ -693,7 +644,7 @@ impl Map {
         number: u32,
         changes: &[(u16, Option<Ppn>)],
         at: Done,
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         let first = self.first_lpn(number).0;
         let mut from = 0;
         while from < changes.len() {
@@ -728,7 +679,7 @@ impl Map {
     }
 
     /// Checks the cache, and what is clean against flash.
-    pub fn check_chunks<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
+    pub fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
         self.cache.check()?;
         let (mut content, mut clean, mut now) = (Vec::new(), Vec::new(), Vec::new());
         let mut logs = vec![0; self.logs.len()];

@@ -49,13 +49,15 @@ mod writer;
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
-use crate::mapping::{Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::records::Records;
 use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::table::mapped;
+use cache::Answer;
 use linear::{BlockLists, Settings};
 use map::{Map, Shape};
-use nand::{Done, Fault, Geometry, Lpn, Nand, Oob, Ppn, Vtpn};
+use nand::{Done, Geometry, Lpn, Nand, Oob, Result, Vtpn};
 use open::Open;
 use record::{Chunk, MOST_LPAS};
 use std::ops::Range;
@@ -177,23 +179,27 @@ impl Mapping for Map {
         Ok(Map::with(shape, lists, open, Self::settings(config)?, geometry.page_bytes))
     }
 
-    fn restore<N: Nand>(
-        &mut self,
-        recovery: &mut Recovery<'_, N>,
-        records: &mut Records,
-    ) -> Result<(), Fault> {
+    fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, records: &mut Records) -> Result<()> {
         recover::restore(recovery, self, records)
     }
 
-    fn lookup<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        lpn: Lpn,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
-        self.find(flash, records, lpn, rest, at)
+    fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
+        let Ask { lpn, rest, at } = ask;
+        let (number, offset) = self.place(lpn);
+        match self.cache.answer(lpn, offset) {
+            Answer::Point(entry, known) => {
+                Ok(Lookup::new(mapped(entry), flash.join(at, known), How::CachedEntry))
+            }
+            Answer::Nowhere(known) => Ok(Lookup::new(None, flash.join(at, known), How::CachedEntry)),
+            Answer::Model(model, known) => {
+                let at = flash.join(at, known);
+                let ppn = self.chunk(number).predict(&self.lists, model, offset);
+                let at = flash.compute(self.shape().predict_ns, at);
+                Ok(Lookup::new(ppn, at, How::Predicted))
+            }
+            Answer::Missing if self.is_blank(records, number) => Ok(Lookup::new(None, at, How::CachedEntry)),
+            Answer::Missing => self.load(flash, records, number, offset, rest, at),
+        }
     }
 
     fn trim<N: Nand>(
@@ -203,7 +209,7 @@ impl Mapping for Map {
         chunk: Vtpn,
         offsets: Range<u32>,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut pages = std::mem::take(&mut self.trimmed);
         let known = self.unmap(flash, records, chunk.0, offsets, at, &mut pages);
         pages.drain(..).for_each(|page| flash.invalidate(page));
@@ -211,12 +217,17 @@ impl Mapping for Map {
         known
     }
 
-    fn clean_one<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-    ) -> Result<Option<Done>, Fault> {
-        self.clean_first(flash, records)
+    fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records) -> Result<Option<Done>> {
+        if self.cache.dirty_nodes() == 0 {
+            return Ok(None);
+        }
+        match self.cache.next_dirty(self.clean_below) {
+            Some(chunk) => {
+                self.clean_below = chunk;
+                self.write_back(flash, records, chunk, true, Cause::Checkpoint, Done::READY).map(Some)
+            }
+            None => unreachable!("a chunk below {} is newer than on flash", self.clean_below),
+        }
     }
 
     fn expect<N: Nand>(&self, _flash: &Flash<N>, _records: &Records, lpn: Lpn, _soon: bool) {
@@ -243,7 +254,7 @@ impl Mapping for Map {
     }
 
     fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
-        self.check_chunks(flash, records)
+        self.check(flash, records)
     }
 }
 
@@ -251,17 +262,9 @@ impl Update for Map {
     /// A trim of any length goes by chunks.
     const TRIM_BY_ENTRY: u32 = 0;
 
-    fn update<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        lpn: Lpn,
-        rest: u32,
-        ppn: Option<Ppn>,
-        programmed: Done,
-        at: Done,
-    ) -> Result<Lookup, Fault> {
-        let old = self.find(flash, records, lpn, rest, at)?;
+    fn update<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, to: Change) -> Result<Lookup> {
+        let Change { lpn, rest, ppn, programmed, at } = to;
+        let old = self.lookup(flash, records, Ask { lpn, rest, at })?;
         let Some(ppn) = ppn else {
             let (chunk, offset) = records.units().place(lpn);
             let done = self.unmap(flash, records, chunk.0, offset..offset + 1, old.done, &mut Vec::new())?;
@@ -279,9 +282,8 @@ impl Update for Map {
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
-        _chunk: Vtpn,
         moves: &[Moved],
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done> {
         let mut copied = Done::READY;
         for moved in moves {
             let (cause, at) = (Cause::Collection, Done::READY);

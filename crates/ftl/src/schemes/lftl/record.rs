@@ -345,7 +345,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::schemes::lftl::linear::Half;
+    use crate::half::Half;
     use nand::Geometry;
     use proptest::prelude::*;
 

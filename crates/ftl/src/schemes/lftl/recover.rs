@@ -17,22 +17,17 @@
 
 use super::map::Map;
 use crate::mapping::Pages;
-use crate::records::newer::{compare, Newer, Since};
-use crate::records::Records;
-use crate::recover::Recovery;
+use crate::records::{compare, Records};
+use crate::recover::{Newer, Recovery, Since};
 use crate::space::State;
 use crate::table::mapped;
-use nand::{Fault, Nand, PageKind, Pbn, Ppn};
+use nand::{Nand, PageKind, Pbn, Ppn, Result};
 
 /// Takes over what a recovery found.
-pub fn restore<N: Nand>(
-    recovery: &mut Recovery<'_, N>,
-    map: &mut Map,
-    records: &mut Records,
-) -> Result<(), Fault> {
+pub fn restore<N: Nand>(recovery: &mut Recovery<'_, N>, map: &mut Map, records: &mut Records) -> Result<()> {
     lists(recovery, map)?;
     records.restore(recovery)?;
-    map.found(records);
+    map.directory_bytes = records.directory_bytes();
     let mut table = Vec::new();
     let behind = compare(recovery, records, |recovery, chunk, record, newer| {
         map.chunk(chunk).decode(&map.lists, record, &mut table);
@@ -50,7 +45,7 @@ pub fn restore<N: Nand>(
 }
 
 /// Reads the block list of every superblock that holds data.
-fn lists<N: Nand>(recovery: &mut Recovery<'_, N>, map: &mut Map) -> Result<(), Fault> {
+fn lists<N: Nand>(recovery: &mut Recovery<'_, N>, map: &mut Map) -> Result<()> {
     let geometry = recovery.flash.nand().geometry().clone();
     for superblock in 0..geometry.superblocks() {
         let space = &recovery.flash.space;

@@ -8,7 +8,7 @@ use crate::flash::{Content, Flash};
 use crate::list::NONE;
 use crate::scheme::{Config, ConfigError};
 use crate::space::{State, Stream};
-use nand::{Done, Fault, Lpn, Nand, Pbn, Ppn, Source};
+use nand::{Done, Lpn, Nand, Pbn, Ppn, Result, Source};
 
 /// Which superblock each stream writes.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Placement<Map> for Writer {
         from: Source<'_>,
         cause: Cause,
         after: Done,
-    ) -> Result<(Ppn, Done), Fault> {
+    ) -> Result<(Ppn, Done)> {
         let mut after = after;
         loop {
             let superblock = self.next_superblock(flash, map, stream);

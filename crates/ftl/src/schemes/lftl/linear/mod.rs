@@ -29,9 +29,8 @@
 //! set) in place of a random sample, which would hardly ever find three points of the same line.
 
 mod groups;
-mod half;
+pub use crate::half::Half;
 pub use groups::BlockLists;
-pub use half::Half;
 #[cfg(test)]
 mod tests;
 
