@@ -20,7 +20,7 @@ pub mod schemes;
 pub mod space;
 pub mod table;
 
-pub use counters::{Cause, Counters};
+pub use counters::{Cause, Counters, Stat};
 pub use device::{Device, HostError, HostOp, Outcome, Seen};
 pub use flash::Flash;
 pub use scheme::{

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ftl::{Counters, Device, HostError, HostOp, Memory, Scheme, Seen};
+use ftl::{Counters, Device, HostError, HostOp, Memory, Scheme, Seen, Stat};
 use nand::timing::{DieUse, NoClock, Queued, Timing};
 use nand::{Done, Fault, FileNand, ImageFile, Lpn, Medium, Mounted, Nand, WearSpread};
 
@@ -141,6 +141,8 @@ pub struct Opened {
 pub struct Snapshot {
     /// What happened since it was opened.
     pub counters: Counters,
+    /// What the scheme counts itself, to be asked of the counters.
+    pub stats: &'static [Stat],
     /// In virtual time, ns.
     pub virtual_latency: Latencies,
     /// As clients waited, ns.
@@ -471,6 +473,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         let device = &core.device;
         Some(Snapshot {
             counters: device.counters().clone(),
+            stats: S::INFO.stats,
             virtual_latency: core.clock.latencies.clone(),
             wall_latency: self.wall.lock().ok()?.clone(),
             virtual_ns,

@@ -18,7 +18,7 @@ const FULL: Fault = Fault::NoSpace { free: 2, needed: 3 };
 struct Full<const BROKEN: bool>(PageMap);
 
 impl<const BROKEN: bool> Scheme for Full<BROKEN> {
-    const INFO: Info = Info { name: "full", what: "", paper: "", parameters: &[] };
+    const INFO: Info = Info { name: "full", what: "", paper: "", parameters: &[], stats: &[] };
 
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         PageMap::open(flash, config).map(Full)

@@ -330,6 +330,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
             let device = &self.world.device;
             tell.look(Look {
                 counters: device.counters().clone(),
+                stats: S::INFO.stats,
                 latency: self.meter.latency.clone(),
                 now_ns,
                 dies,

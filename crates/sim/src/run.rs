@@ -20,7 +20,7 @@ use crate::meter::{Digest, Meter};
 use crate::occupancy::Occupancy;
 use crate::plan;
 use crate::reference::{Reference, Verify};
-use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, WorkloadInfo};
+use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo};
 use crate::source::Requests;
 use crate::spec::{Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
@@ -344,6 +344,7 @@ pub(crate) fn run_phase<S: Scheme, T: Clock>(
         series,
         occupancy,
         counters: world.device.counters().clone(),
+        stats: S::INFO.stats,
         array: world.device.nand().counts().since(&array_before),
         wear: world.device.nand().wear(),
         ticks: T::TICKS,
@@ -434,6 +435,7 @@ impl<'a> Runner<'a> {
             name: S::INFO.name.to_owned(),
             paper: S::INFO.paper.to_owned(),
             parameters: parameters.collect(),
+            stats: S::INFO.stats.iter().map(StatInfo::from).collect(),
         };
         self.run.device = assemble::device_info(experiment, &self.config, nand);
         let warm_up: Vec<_> = experiment.warm_up.iter().map(|phase| phase.name.as_str()).collect();

@@ -6,7 +6,7 @@ use crate::host::{Habits, Host, Session};
 use crate::oracle::{History, State};
 use crate::shape::{Ills, Shape};
 use crate::world::Cuttable;
-use ftl::{Counters, Scheme};
+use ftl::{Counters, Scheme, Stat};
 use nand::timing::NoClock;
 use nand::{CrashNand, Cut, Lpn, PageKind, SimNand};
 use std::marker::PhantomData;
@@ -181,14 +181,14 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         host.read_all(&mut session)?;
         for _ in 0..REQUESTS {
             if dice.once_in(150) {
-                tally(report, session.device.counters());
+                tally(report, session.device.counters(), S::INFO.stats);
                 session = host.power_cycle(session, &shape.config)?;
                 host.read_all(&mut session)?;
             }
             host.step(&mut session)?;
         }
         session.check()?;
-        tally(report, session.device.counters());
+        tally(report, session.device.counters(), S::INFO.stats);
         let nand = session.device.into_nand().into_crash();
         for kind in [PageKind::Data, PageKind::Translation, PageKind::Metadata] {
             report.programmed[kind as usize] += nand.programmed(kind);
@@ -322,11 +322,11 @@ fn count(report: &mut SweepReport, cut: Cut) {
     report.dropped += u64::from(cut.dropped);
 }
 
-fn tally(report: &mut SweepReport, counters: &Counters) {
+fn tally(report: &mut SweepReport, counters: &Counters, stats: &'static [Stat]) {
     report.collections_data += counters.collections_data;
     report.collections_translation += counters.collections_translation;
     report.collections_group += counters.collections_group;
-    for (all, merges) in report.merges.iter_mut().zip(counters.merges) {
-        *all += merges;
+    for stat in stats {
+        *report.stats.entry(stat.name).or_default() += counters.value(stat);
     }
 }

@@ -143,7 +143,7 @@ impl Bench {
         let found = body()?;
         let seen = self.export.snapshot().ok_or("the device is switched off")?;
         self.export.restart(false);
-        Ok((found, sim::counted(name, &seen.counters), seen))
+        Ok((found, sim::counted(name, &seen.counters, seen.stats), seen))
     }
 
     /// Runs a program to its end, or until somebody asks to stop; gives what it said.
