@@ -231,22 +231,22 @@ fn a_damaged_reference_is_noticed() {
     let config = Config::new(experiment.device.exported_pages, 1 << 20);
     let faults = nand::SimOptions::default();
     for verify in [Verify::Sampled, Verify::Full] {
-        let mut world =
-            crate::run::world::<PageMap>(&experiment.device, &config, &faults, verify).expect("a device");
-        let phase = |world: &mut _, spec: &PhaseSpec| {
-            let software = crate::engine::HostSoftware::new(0, 1);
+        let mut rig =
+            crate::run::new_rig::<PageMap>(&experiment.device, &config, &faults, verify).expect("a device");
+        let phase = |rig: &mut _, spec: &PhaseSpec| {
+            let software = crate::host::HostSoftware::new(0, 1);
             let planned = crate::plan::plan(spec, 1200 * 4096, 1, false, software, None).expect("a plan");
-            crate::run::run_phase(world, spec, planned, crate::Series::Off, &mut |_: f64| {}).1
+            crate::run::run_phase(rig, spec, planned, crate::Series::Off, &mut |_: f64| {}).1
         };
-        assert!(phase(&mut world, &PhaseSpec::fill()).is_none());
-        assert!(phase(&mut world, &experiment.phases[1]).is_none());
+        assert!(phase(&mut rig, &PhaseSpec::fill()).is_none());
+        assert!(phase(&mut rig, &experiment.phases[1]).is_none());
         for lpn in (0..1200).step_by(SAMPLE_STRIDE as usize) {
-            world.reference.corrupt(Lpn(lpn));
+            rig.reference.corrupt(Lpn(lpn));
         }
-        let walk = crate::invariants::of_mapping("end", &world, "");
+        let walk = crate::invariants::of_mapping("end", &rig, "");
         assert!(walk.invariants.iter().any(|found| !found.held));
-        let stop = phase(&mut world, &experiment.phases[1]);
-        assert!(matches!(stop, Some(crate::engine::Stop::Mismatch { .. })), "{stop:?}");
+        let stop = phase(&mut rig, &experiment.phases[1]);
+        assert!(matches!(stop, Some(crate::host::Stop::Mismatch { .. })), "{stop:?}");
     }
 }
 

@@ -171,7 +171,10 @@ impl Bench {
 /// An image for the experiment's scheme and device, open.
 fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String> {
     let device = &experiment.device;
-    let mut settings = Settings::new(&experiment.scheme, experiment.cache.bytes(device.exported_pages)?);
+    let mut settings = Settings::new(
+        &experiment.scheme,
+        experiment.cache.bytes(device.exported_pages).map_err(|error| error.to_string())?,
+    );
     settings.parameters.clone_from(&experiment.parameters);
     settings.cost_benefit = experiment.victims == ftl::VictimPolicy::CostBenefit;
     let foreground = experiment.foreground_superblocks.unwrap_or(settings.foreground_superblocks);
