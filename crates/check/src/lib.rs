@@ -27,6 +27,6 @@ pub use digest::{commands, Recorder};
 pub use failure::Failure;
 pub use image::{image_commands, image_sweep, image_sweep_on, ImageReport};
 pub use lossy::{Loss, LossyMedium};
-pub use oracle::{History, State};
+pub use oracle::{Forbidden, History, State};
 pub use sweep::{sweep, sweep_of, SweepOptions, SweepReport};
 pub use world::{Cuttable, World};

@@ -33,6 +33,11 @@ struct Pending {
     done: u64,
 }
 
+/// A state in which a page must not be found after a cut, as one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Forbidden(pub String);
+
 /// The states of every page with the times at which they were issued and became durable.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -95,7 +100,10 @@ impl History {
     }
 
     /// Judges what was found in `lpn` after a cut at `t`.
-    pub fn judge(&self, lpn: Lpn, found: State, t: u64) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The page cannot be in that state.
+    pub fn judge(&self, lpn: Lpn, found: State, t: u64) -> Result<(), Forbidden> {
         let events = &self.events[lpn.0 as usize];
         // From the youngest to the oldest: the first durable one ends the search, whatever it says.
         let mut youngest = None;
@@ -105,14 +113,14 @@ impl History {
                 return Ok(());
             }
             if event.durable <= t {
-                return Err(self.sentence(lpn, found, t, event.state, youngest));
+                return Err(Forbidden(self.sentence(lpn, found, t, event.state, youngest)));
             }
         }
         let first = self.first[lpn.0 as usize];
         if first == found {
             return Ok(());
         }
-        Err(self.sentence(lpn, found, t, first, youngest))
+        Err(Forbidden(self.sentence(lpn, found, t, first, youngest)))
     }
 
     fn sentence(&self, lpn: Lpn, found: State, t: u64, durable: State, last: Option<State>) -> String {
@@ -206,7 +214,7 @@ mod tests {
     fn what_was_wrong_is_said() {
         let mut history = History::new(&[Some(1)]);
         history.wrote(L, 5, 10, 20);
-        let said = |found, t| history.judge(L, found, t).unwrap_err();
+        let said = |found, t| history.judge(L, found, t).unwrap_err().0;
         assert!(said(None, 30).starts_with("a durable write is gone: LPN 0 holds nothing, but version 5"));
         assert!(said(Some(1), 30).starts_with("an older version came back"));
         assert!(said(Some(5), 5).starts_with("not issued yet"));

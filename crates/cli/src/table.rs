@@ -12,7 +12,7 @@ pub mod size;
 #[cfg(test)]
 mod tests;
 
-use sim::results::{ratio, Kind, LatencySummary, Phase, Run};
+use sim::results::{Kind, LatencySummary, Phase, Run, StatInfo};
 
 use facts::{facts, groups, labels, verdict, Group};
 use format::{bytes, count, digits, energy, factor, maybe, mib_per_s, percent, time, whole, NOTHING};
@@ -30,7 +30,7 @@ pub fn compare_table(runs: &[Run]) -> String {
     let mut out = header(runs);
     for group in groups(runs) {
         out += &format!("\n== {} ==\n", printable(&group.name));
-        for grid in [speed(&group, &labels), flash(&group, &labels), merges(&group, &labels)] {
+        for grid in [speed(&group, &labels), flash(&group, &labels), own(&group, &labels)] {
             if !grid.is_empty() {
                 out += &grid.text();
             }
@@ -49,8 +49,8 @@ pub fn run_detail(run: &Run) -> String {
     }
     for group in groups(runs) {
         out += &format!("\n== {} ==\n", printable(&group.name));
-        for (_, _, phase) in &group.members {
-            for grid in phase_grids(phase).into_iter().filter(|grid| !grid.is_empty()) {
+        for (_, run, phase) in &group.members {
+            for grid in phase_grids(run, phase).into_iter().filter(|grid| !grid.is_empty()) {
                 out += &grid.text();
             }
         }
@@ -190,51 +190,25 @@ pub fn flash(group: &Group, labels: &[String]) -> Grid {
     grid.compact().spare(["memory", "unmapped", "4+", "other"])
 }
 
-/// What the merges of log-block schemes did: a row for each run that merged anything.
-pub fn merges(group: &Group, labels: &[String]) -> Grid {
-    let columns = [
-        "scheme",
-        "elapsed",
-        "programs",
-        "erases",
-        "switch",
-        "partial",
-        "full",
-        "valid a victim",
-        "HAT knows",
-        "moved in log",
-        "of use",
-        "blocks moved",
-        "reused early",
-        "sequential blocks",
-    ];
-    let mut grid = Grid::new("Merges", columns);
-    if group.members.iter().all(|(_, _, phase)| phase.merges.total() == 0) {
-        return grid;
+/// What schemes count themselves, as they declare it: a row for each that is not zero.
+pub fn own(group: &Group, labels: &[String]) -> Grid {
+    let mut grid = Grid::new("Counted by the schemes themselves", ["scheme", "what", "value", "in relation"]);
+    for &(index, run, phase) in &group.members {
+        for stat in &run.scheme.stats {
+            let Some(&value) = phase.stats.get(&stat.name).filter(|&&value| value > 0) else { continue };
+            let relation = relation(stat, run, phase).unwrap_or_else(|| NOTHING.to_owned());
+            grid.row([labels[index].clone(), stat.what.clone(), whole(value), relation]);
+        }
     }
-    for &(index, _, phase) in &group.members {
-        let of = &phase.merges;
-        let total = phase.flash_total();
-        let rare = |count: u64| if count > 0 { whole(count) } else { NOTHING.to_owned() };
-        let used = (of.second_chances > 0).then(|| of.second_chances_used as f64 / of.second_chances as f64);
-        grid.row([
-            labels[index].clone(),
-            if phase.elapsed_ns > 0 { time(phase.elapsed_ns as f64) } else { NOTHING.to_owned() },
-            whole(total.programs),
-            whole(total.erases),
-            rare(of.switch),
-            rare(of.partial),
-            rare(of.full),
-            maybe(ratio(of.log_victim_pages as f64, of.log_victims as f64), digits),
-            maybe(ratio(of.hat_hits as f64, of.hat_lookups as f64), percent),
-            rare(of.second_chances),
-            maybe(used, percent),
-            rare(of.aggregated_moves),
-            rare(of.early_reuses),
-            rare(of.sequential_blocks),
-        ]);
-    }
-    grid.compact().spare(["programs", "blocks moved", "reused early", "sequential blocks"])
+    grid
+}
+
+/// A statistic of a scheme's own in relation to the one that it is declared to be set against.
+fn relation(stat: &StatInfo, run: &Run, phase: &Phase) -> Option<String> {
+    let of = run.scheme.stats.iter().find(|other| Some(&other.name) == stat.of.as_ref())?;
+    let found = phase.stat_ratio(&stat.name, &of.name)?;
+    let shown = if stat.unit == of.unit { percent(found) } else { digits(found) };
+    Some(format!("{shown} of {}", of.name))
 }
 
 /// What recovery took after the power was cut at the end: a row for each run in which it was.
@@ -276,8 +250,8 @@ pub fn run_grids(run: &Run) -> Vec<Grid> {
 }
 
 /// Everything about one phase of one run.
-pub fn phase_grids(phase: &Phase) -> Vec<Grid> {
-    vec![latency_grid(phase), causes_grid(phase), reads_grid(phase), counters_grid(phase)]
+pub fn phase_grids(run: &Run, phase: &Phase) -> Vec<Grid> {
+    vec![latency_grid(phase), causes_grid(phase), reads_grid(phase), counters_grid(run, phase)]
 }
 
 /// A column for each kind of request: as narrow as a phase of few kinds, and nothing has to be left out.
@@ -351,7 +325,7 @@ fn reads_grid(phase: &Phase) -> Grid {
     grid
 }
 
-fn counters_grid(phase: &Phase) -> Grid {
+fn counters_grid(run: &Run, phase: &Phase) -> Grid {
     let mut grid = Grid::new("Counters", ["what", "value"]);
     let mut put = |name: &str, value: String| grid.row([name.to_owned(), value]);
     let mapping = &phase.mapping;
@@ -377,31 +351,10 @@ fn counters_grid(phase: &Phase) -> Grid {
         put("superblocks or parts of groups rewritten", whole(phase.gc.rewritten));
     }
     put("valid pages moved a collection", maybe(phase.gc.valid_per_collection(), digits));
-    let merges = &phase.merges;
-    for (name, number) in [
-        ("switch merges", merges.switch),
-        ("partial merges", merges.partial),
-        ("full merges", merges.full),
-        ("random log blocks emptied", merges.log_victims),
-        ("  valid pages in them", merges.log_victim_pages),
-        ("  looked up in the HAT", merges.hat_lookups),
-        ("  known to it", merges.hat_hits),
-        ("pages moved inside the log", merges.second_chances),
-        ("  rewritten before they came round", merges.second_chances_used),
-        ("log blocks moved to the rear", merges.aggregated_moves),
-        ("log blocks reused early", merges.early_reuses),
-        ("log blocks opened for sequential writes", merges.sequential_blocks),
-    ] {
-        if number > 0 {
-            put(name, whole(number));
-        }
-    }
-    let regressions = &phase.regressions;
-    if !regressions.is_none() {
-        put("sets of mappings made into models", whole(regressions.sets));
-        put("  RANSAC iterations a set", maybe(regressions.mean_iterations(), digits));
-        put("  mappings that are outliers", maybe(regressions.outlier_share(), percent));
-        put("  with 16-bit float intercepts", maybe(regressions.literal_outlier_share(), percent));
+    for stat in &run.scheme.stats {
+        let value = phase.stats.get(&stat.name).copied().unwrap_or(0);
+        let relation = relation(stat, run, phase).map_or_else(String::new, |text| format!(" ({text})"));
+        put(&stat.what, format!("{}{relation}", whole(value)));
     }
     let wear = &phase.wear;
     put(

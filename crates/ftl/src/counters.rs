@@ -64,6 +64,37 @@ impl Cause {
     }
 }
 
+/// A statistic that a scheme counts itself, declared once in its [`Info`](crate::Info): results, tables, figures and
+/// metrics take name, unit and meaning from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Its place among the counters. Different for all statistics that one scheme declares.
+    pub slot: usize,
+    /// Its name in results and figure files.
+    pub name: &'static str,
+    /// What is counted, as a plural.
+    pub unit: &'static str,
+    /// The statistic (of the same scheme) that it is set in relation to, if any.
+    pub of: Option<&'static str>,
+    /// One line of meaning.
+    pub what: &'static str,
+}
+
+impl Stat {
+    /// Most statistics that one scheme can declare.
+    pub const SLOTS: usize = 16;
+
+    /// A statistic that stands for itself.
+    pub const fn new(slot: usize, name: &'static str, unit: &'static str, what: &'static str) -> Stat {
+        Stat { slot, name, unit, of: None, what }
+    }
+
+    /// The same, set in relation to `other`: as a share where the units are equal, else so many for each of the others.
+    pub const fn of(self, other: &Stat) -> Stat {
+        Stat { of: Some(other.name), ..self }
+    }
+}
+
 /// Flash operations by cause and, for reads and programs, by what the page holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -116,37 +147,8 @@ pub struct Counters {
     pub moved_data: u64,
     /// Valid pages moved out of translation superblocks.
     pub moved_translation: u64,
-    /// Merges of log-block schemes by kind: switch, partial, full. One for each logical block merged.
-    pub merges: [u64; 3],
-    /// Valid log pages moved on inside the log instead of being merged.
-    pub second_chances: u64,
-    /// Of these, rewritten or trimmed by the host before they came round again.
-    pub second_chances_used: u64,
-    /// Random log blocks emptied to make room, by FAST, FASTer, LAST and ADAPT.
-    pub log_victims: u64,
-    /// Valid pages in these when they were chosen.
-    pub log_victim_pages: u64,
-    /// Valid pages of such blocks that ADAPT looked up in its historical access table (HAT).
-    pub hat_lookups: u64,
-    /// Of these, known to it.
-    pub hat_hits: u64,
-    /// Whole log blocks put back to the rear of the log (ADAPT's aggregated data movement).
-    pub aggregated_moves: u64,
-    /// Log blocks reused before their turn because nothing in them was valid (ADAPT's early reuse).
-    pub early_reuses: u64,
-    /// Log blocks opened for sequential writes.
-    pub sequential_blocks: u64,
-    /// Sets of log mappings that a linear model was looked for in (LFTL), the iterations of RANSAC that took, and the points
-    /// in them.
-    pub regressions: u64,
-    /// Iterations of RANSAC.
-    pub regression_iterations: u64,
-    /// Points.
-    pub regression_points: u64,
-    /// Of these, outliers: they keep a mapping of their own.
-    pub regression_outliers: u64,
-    /// Points that would be outliers if models were stored as the paper prints it, with a 16-bit float for an intercept.
-    pub regression_literal_outliers: u64,
+    /// What the scheme counts beside all that: each [`Stat`] it declares, at its slot.
+    pub(crate) own: [u64; Stat::SLOTS],
     /// Uncorrectable reads, failed programs, failed erases.
     pub uncorrectable: u64,
     /// Programs that failed.
@@ -158,6 +160,18 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Counts `more` of a statistic that the scheme declares.
+    #[inline]
+    pub fn count(&mut self, stat: &Stat, more: u64) {
+        self.own[stat.slot] += more;
+    }
+
+    /// The value of a statistic that the scheme declares.
+    #[inline]
+    pub fn value(&self, stat: &Stat) -> u64 {
+        self.own[stat.slot]
+    }
+
     /// Notes that valid pages of a kind were moved: out of victims of collection, if that is the cause.
     #[inline]
     pub(crate) fn moved(&mut self, kind: PageKind, pages: u64, cause: Cause) {

@@ -2,6 +2,24 @@
 //!
 //! Depends on `nand` only: no clock, file system, thread or source of chance is in sight here. The same code runs in
 //! virtual time, on a live device, and under the crash checker.
+//!
+//! ```
+//! use ftl::schemes::dftl::Dftl;
+//! use ftl::{Config, Device, HostOp, Seen};
+//! use nand::timing::NoClock;
+//! use nand::{Done, Lpn, SimNand, SimOptions};
+//!
+//! let preset = nand::Device::named("tpftl-512m")?;
+//! let array = SimNand::new(&preset, NoClock::new(), SimOptions::default());
+//! let config = Config::new(preset.exported_pages, 64 << 10);
+//! let mut device = Device::<Dftl, _>::open(array, &config)?;
+//! device.request(HostOp::Write, Lpn(7), 2, Done::READY, &mut |_, _| {})?;
+//! device.request(HostOp::Read, Lpn(8), 1, Done::READY, &mut |lpn, seen| {
+//!     assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
+//! })?;
+//! assert_eq!(device.counters().host_reads, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod checkpoint;
@@ -21,7 +39,7 @@ pub mod schemes;
 pub mod space;
 pub mod table;
 
-pub use counters::{Cause, Counters};
+pub use counters::{Cause, Counters, Stat};
 pub use device::{Device, HostError, HostOp, Outcome, Seen};
 pub use flash::Flash;
 pub use scheme::{

@@ -1,5 +1,6 @@
 //! What the world drives: a scheme, its description, and the configuration it starts from.
 
+use crate::counters::Stat;
 use crate::flash::Flash;
 use nand::{Done, Fault, Lpn, Nand, Oob, Ppn, Vtpn};
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct Info {
     pub paper: &'static str,
     /// What can be set.
     pub parameters: &'static [Parameter],
+    /// What it counts beside what is counted of every scheme ([`Counters::count`](crate::Counters::count)).
+    pub stats: &'static [Stat],
 }
 
 /// Another name for a scheme with some of its parameters set.

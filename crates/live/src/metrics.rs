@@ -106,6 +106,7 @@ pub fn render(shots: &[(String, Snapshot)]) -> String {
     requests(&mut out, shots);
     flash(&mut out, shots);
     mapping(&mut out, shots);
+    own(&mut out, shots);
     space(&mut out, shots);
     out.0
 }
@@ -217,6 +218,16 @@ fn mapping(out: &mut Text, shots: &Shots) {
     for (name, shot) in shots {
         for (structure, bytes) in &shot.memory.parts {
             out.line("ftl_mapping_memory_bytes", name, &[("structure", structure)], *bytes as f64);
+        }
+    }
+}
+
+fn own(out: &mut Text, shots: &Shots) {
+    out.head("ftl_scheme_total", "counter", "What a scheme counts itself; `ftl schemes` says what each is");
+    for (name, shot) in shots {
+        for stat in shot.stats {
+            let labels = [("statistic", stat.name), ("unit", stat.unit)];
+            out.line("ftl_scheme_total", name, &labels, shot.counters.value(stat) as f64);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftl::{Counters, Memory};
+use ftl::{Counters, Memory, Stat};
 use nand::timing::DieUse;
 use nand::{Mounted, WearSpread};
 
@@ -24,6 +24,8 @@ pub struct Opened {
 pub struct Snapshot {
     /// What happened since it was opened.
     pub counters: Counters,
+    /// What the scheme counts itself, to be asked of the counters.
+    pub stats: &'static [Stat],
     /// In virtual time, ns.
     pub virtual_latency: Latencies,
     /// As clients waited, ns.

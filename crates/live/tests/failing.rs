@@ -29,7 +29,7 @@ const PANIC: u8 = 2;
 struct Failing<const HOW: u8>(PageMap);
 
 impl<const HOW: u8> Scheme for Failing<HOW> {
-    const INFO: Info = Info { name: "failing", what: "", paper: "", parameters: &[] };
+    const INFO: Info = Info { name: "failing", what: "", paper: "", parameters: &[], stats: &[] };
 
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         PageMap::open(flash, config).map(Failing)

@@ -1,14 +1,14 @@
 //! From what was counted to the record that is reported.
 
-use ftl::{Cause, Config, Counters, Memory};
+use ftl::{Cause, Config, Counters, Memory, Stat};
 use nand::timing::{DieUse as DieNs, Policy};
 use nand::{Nand, OpCounts, PageKind, Pbn, WearSpread};
 
 use crate::meter::{Meter, Tally};
 use crate::results::{
     by_cause, ByCause, CacheSample, DeviceInfo, DieBusy, DieUse, EnergyUse, Faults, GcCounts, GcReserve,
-    HostReads, Kind, LatencySummary, MappingCounts, MemoryPart, MemoryUse, MergeCounts, PerKind, Phase,
-    Regressions, Requests, Sample, TableUse, TimingInfo, Wear,
+    HostReads, Kind, LatencySummary, MappingCounts, MemoryPart, MemoryUse, PerKind, Phase, Requests, Sample,
+    TableUse, TimingInfo, Wear,
 };
 use crate::spec::{full_table_bytes, Experiment, TimingModel};
 
@@ -21,6 +21,8 @@ pub(crate) struct Measured {
     /// Looks at the cache, and cached pages seen by their dirty entries.
     pub(crate) occupancy: (Vec<CacheSample>, Vec<u64>),
     pub(crate) counters: Counters,
+    /// What the scheme declares to count itself.
+    pub(crate) stats: &'static [Stat],
     pub(crate) array: OpCounts,
     /// Empty without a clock.
     pub(crate) dies: Vec<DieNs>,
@@ -30,8 +32,9 @@ pub(crate) struct Measured {
     pub(crate) ticks: bool,
 }
 
-/// What the FTL counted, as the record of a phase: without requests, times, wear and energy.
-pub fn counted(name: impl Into<String>, c: &Counters) -> Phase {
+/// What the FTL counted, as the record of a phase: without requests, times, wear and energy. `stats` are those that its
+/// scheme declares.
+pub fn counted(name: impl Into<String>, c: &Counters, stats: &[Stat]) -> Phase {
     Phase {
         name: name.into(),
         pages_read: c.host_reads,
@@ -46,14 +49,7 @@ pub fn counted(name: impl Into<String>, c: &Counters) -> Phase {
         host_reads: host_reads(c),
         mapping: mapping(c),
         gc: collections(c),
-        merges: merges(c),
-        regressions: Regressions {
-            sets: c.regressions,
-            iterations: c.regression_iterations,
-            points: c.regression_points,
-            outliers: c.regression_outliers,
-            literal_outliers: c.regression_literal_outliers,
-        },
+        stats: stats.iter().map(|stat| (stat.name.to_owned(), c.value(stat))).collect(),
         faults: Faults {
             uncorrectable: c.uncorrectable,
             program_failed: c.programs_failed,
@@ -67,11 +63,23 @@ pub fn counted(name: impl Into<String>, c: &Counters) -> Phase {
 /// The record of a phase.
 pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
     let (cache_samples, dirty_per_cached_page) = measured.occupancy;
-    let Measured { name, jobs, meter, series, counters, array, dies, dies_elapsed_ns, wear, ticks, .. } =
-        measured;
+    let Measured {
+        name,
+        jobs,
+        meter,
+        series,
+        counters,
+        stats,
+        array,
+        dies,
+        dies_elapsed_ns,
+        wear,
+        ticks,
+        ..
+    } = measured;
     let elapsed_ns = meter.ended_ns - meter.begun_ns;
     let idle_ns = dies.iter().map(|die| die.idle_ns).sum();
-    let counted = counted(name, &counters);
+    let counted = counted(name, &counters, stats);
     let failed = meter.tally.iter().map(|tally| tally.failed).sum();
     Phase {
         jobs,
@@ -140,24 +148,6 @@ fn mapping(c: &Counters) -> MappingCounts {
         prefetched: c.prefetched,
         gc_hits: c.gc_hits,
         gc_misses: c.gc_misses,
-    }
-}
-
-fn merges(c: &Counters) -> MergeCounts {
-    let [switch, partial, full] = c.merges;
-    MergeCounts {
-        switch,
-        partial,
-        full,
-        second_chances: c.second_chances,
-        second_chances_used: c.second_chances_used,
-        log_victims: c.log_victims,
-        log_victim_pages: c.log_victim_pages,
-        hat_lookups: c.hat_lookups,
-        hat_hits: c.hat_hits,
-        aggregated_moves: c.aggregated_moves,
-        early_reuses: c.early_reuses,
-        sequential_blocks: c.sequential_blocks,
     }
 }
 

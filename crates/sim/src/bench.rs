@@ -13,11 +13,11 @@ use workload::fio::{Amount, BlockSize, JobSpec, Pattern, Phase as FioPhase};
 
 use crate::assemble::{self, Measured};
 use crate::cpu::{resident_bytes, Stopwatch};
-use crate::engine::{Clock, HostSoftware, World};
+use crate::host::{HostSoftware, Rig, Timed};
 use crate::plan;
 use crate::reference::Verify;
 use crate::results::Kind;
-use crate::run::{queued, reserved, run_phase, world, RunError};
+use crate::run::{impossible, new_rig, queued, reserved, run_phase, RunError};
 use crate::spec::{CacheSize, Load, PhaseSpec, Series};
 use crate::training;
 pub use crate::training::TrainingBench;
@@ -49,7 +49,7 @@ impl BenchOptions {
     /// # Errors
     /// A preset that does not exist: a mistake in the presets.
     pub fn standard() -> Result<BenchOptions, RunError> {
-        let preset = |name| Device::named(name).map_err(|error| RunError::Spec(error.to_string()));
+        let preset = |name| Device::named(name).map_err(|error| impossible(error.to_string()));
         Ok(BenchOptions {
             schemes: Vec::new(),
             effort: 1.0,
@@ -144,8 +144,7 @@ pub fn bench(options: &BenchOptions, tell: &mut dyn FnMut(&str)) -> Result<Bench
             report.training = Some(training::measure(options.seed));
         }
         let large = Large { name: scheme, options, tell: &mut *tell };
-        let unknown =
-            || RunError::Spec(format!("there is no scheme `{scheme}`; there are {}", all.join(", ")));
+        let unknown = || impossible(format!("there is no scheme `{scheme}`; there are {}", all.join(", ")));
         report.schemes.push(ftl::schemes::with(scheme, large).ok_or_else(unknown)??);
         if let Some(device) = &options.small {
             report.small_device.clone_from(&device.name);
@@ -246,8 +245,8 @@ fn job(rw: Pattern, numjobs: u32, iodepth: u32, requests: u64) -> JobSpec {
 
 /// A device under test.
 #[derive(Clone)]
-struct Bed<S, T: Clock> {
-    world: World<S, T>,
+struct Bed<S, T: Timed> {
+    rig: Rig<S, T>,
     device: Device,
     seed: u64,
     phases: u64,
@@ -256,20 +255,20 @@ struct Bed<S, T: Clock> {
 impl<S: Scheme> Bed<S, NoClock> {
     fn new(name: &str, options: &BenchOptions, device: &Device) -> Result<Self, RunError> {
         let exported = device.exported_pages;
-        let mut config = Config::new(exported, options.cache.bytes(exported).map_err(RunError::Spec)?);
+        let mut config = Config::new(exported, options.cache.bytes(exported)?);
         config.parameters = ftl::schemes::parameters(name, &config.parameters);
         let faults = SimOptions { seed: options.seed, ..SimOptions::default() };
-        let world = world(device, &config, &faults, options.verify).map_err(RunError::Open)?;
-        Ok(Bed { world, device: device.clone(), seed: options.seed, phases: 0 })
+        let rig = new_rig(device, &config, &faults, options.verify).map_err(RunError::Open)?;
+        Ok(Bed { rig, device: device.clone(), seed: options.seed, phases: 0 })
     }
 
-    fn with_clock<U: Clock>(self, clock: U) -> Bed<S, U> {
-        let Bed { world, device, seed, phases } = self;
-        Bed { world: world.with_clock(clock), device, seed, phases }
+    fn with_clock<U: Timed>(self, clock: U) -> Bed<S, U> {
+        let Bed { rig, device, seed, phases } = self;
+        Bed { rig: rig.with_clock(clock), device, seed, phases }
     }
 }
 
-impl<S: Scheme, T: Clock> Bed<S, T> {
+impl<S: Scheme, T: Timed> Bed<S, T> {
     /// Runs one job and tells how fast it went.
     fn rate(&mut self, job: JobSpec) -> Result<Rate, RunError> {
         self.phases += 1;
@@ -278,7 +277,7 @@ impl<S: Scheme, T: Clock> Bed<S, T> {
         let software = HostSoftware::new(0, 1);
         let planned = plan::plan(&spec, self.device.exported_bytes(), seed, T::TICKS, software, None)?;
         let watch = Stopwatch::start();
-        let (measured, stop) = run_phase(&mut self.world, &spec, planned, Series::Auto, &mut |_: f64| {});
+        let (measured, stop) = run_phase(&mut self.rig, &spec, planned, Series::Auto, &mut |_: f64| {});
         let seconds = watch.seconds();
         if let Some(stop) = stop {
             return Err(RunError::Request {

@@ -4,7 +4,7 @@ use ftl::{Counters, Scheme};
 use nand::timing::{DieUse, Timing};
 use nand::{Nand, OpCounts};
 
-use crate::engine::World;
+use crate::host::Rig;
 use crate::meter::{Digest, Meter};
 use crate::reference::Mismatch;
 use crate::results::Invariant;
@@ -84,8 +84,8 @@ pub(crate) struct Walk {
 
 /// Walks over the mapping: it is injective, each page it leads to carries the LPN it belongs to, and the watched ones
 /// the newest version.
-pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>, repeat: &str) -> Walk {
-    let nand = world.device.nand();
+pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, rig: &Rig<S, T>, repeat: &str) -> Walk {
+    let nand = rig.device.nand();
     let mut seen = vec![0_u64; (nand.geometry().pages() as usize).div_ceil(64)];
     let mut digest = Digest::new();
     let (mut mapped, mut watched) = (0_u64, 0_u64);
@@ -93,19 +93,19 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
     let mut stale: Option<Mismatch> = None;
     // What the write buffer holds goes before what flash holds.
     let mut buffered = std::collections::BTreeMap::new();
-    world.device.buffered(&mut |lpn, version| {
+    rig.device.buffered(&mut |lpn, version| {
         buffered.insert(lpn, version);
     });
     for (&lpn, &version) in &buffered {
         let oob = nand::Oob { kind: nand::PageKind::Data, id: lpn.0, version, epoch: 0, lost: false };
-        match world.reference.inspect(lpn, Some(oob)) {
+        match rig.reference.inspect(lpn, Some(oob)) {
             Ok(live) => watched += u64::from(live),
             Err(mismatch) => {
                 stale.get_or_insert(mismatch);
             }
         }
     }
-    world.device.mapping(&mut |lpn, ppn| {
+    rig.device.mapping(&mut |lpn, ppn| {
         mapped += 1;
         digest.add(u64::from(lpn.0) << 32 | u64::from(ppn.0));
         let (word, bit) = (&mut seen[ppn.0 as usize / 64], 1 << (ppn.0 % 64));
@@ -125,14 +125,14 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
         }
         // A page known to be lost fails its reads; it is not stale.
         let found = oob.map(|oob| nand::Oob { lost: false, ..oob });
-        match world.reference.inspect(lpn, found) {
+        match rig.reference.inspect(lpn, found) {
             Ok(live) => watched += u64::from(live),
             Err(mismatch) => {
                 stale.get_or_insert(mismatch);
             }
         }
     });
-    let (total, live) = world.reference.watched();
+    let (total, live) = rig.reference.watched();
     let invariants = vec![
         Invariant::new(
             format!("{phase}: no two pages share a physical page"),
@@ -155,7 +155,7 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
                 Some(stale) => format!("{stale}; repeat with: {repeat}"),
                 None => format!(
                     "{watched} of {live} written pages found, {total} watched, {} reads compared",
-                    world.reference.checked()
+                    rig.reference.checked()
                 ),
             },
         ),
@@ -164,13 +164,13 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>,
 }
 
 /// The scheme's own structures agree with each other and the array.
-pub(crate) fn of_scheme<S: Scheme, T: Timing>(phase: &str, world: &World<S, T>) -> Invariant {
-    let checked = world.device.check();
+pub(crate) fn of_scheme<S: Scheme, T: Timing>(phase: &str, rig: &Rig<S, T>) -> Invariant {
+    let checked = rig.device.check();
     Invariant::new(
         format!("{phase}: the mapping is a bijection with the valid pages"),
         checked.is_ok(),
         match checked {
-            Ok(()) => format!("{} valid data pages", world.device.flash().valid_pages()),
+            Ok(()) => format!("{} valid data pages", rig.device.flash().valid_pages()),
             Err(breach) => breach.to_string(),
         },
     )

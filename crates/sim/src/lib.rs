@@ -1,15 +1,28 @@
 //! Runs schemes in virtual time: hosts, clocks, measurements, invariants.
 //!
+//! ```
+//! use sim::{Experiment, PhaseSpec};
+//! use workload::fio::JobFile;
+//!
+//! let jobs = JobFile::parse("jobs.fio", "[reads]\nrw=randread\nbs=4k\nnumber_ios=1000\n")?;
+//! let mut experiment = Experiment::new(nand::Device::named("tpftl-512m")?, "dftl");
+//! experiment.warm_up = vec![PhaseSpec::fill()];
+//! experiment.phases = PhaseSpec::of_job_file(&jobs)?.1;
+//! let run = sim::run(&experiment, &())?;
+//! assert!(run.phases[0].flash_reads_per_host_read() > Some(1.0)); // DFTL loads mappings from flash
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | part | holds |
 //! | --- | --- |
 //! | [`Experiment`] (`spec.rs`) | what to run: a scheme, a device, warm-up, phases, seed |
 //! | [`run()`], [`compare`] (`run.rs`) | runs one, or several on the cores; every result has passed its invariants |
-//! | `engine.rs`, `plan.rs`, `source.rs` | the host: closed-loop jobs, open-loop arrivals, streams of requests |
+//! | `host.rs`, `plan.rs`, `source.rs` | the host: closed-loop jobs, open-loop arrivals, streams of requests |
 //! | `meter.rs`, `assemble.rs` | what is counted while a phase runs, and the record made of it |
 //! | [`Reference`] (`reference.rs`) | what every page must hold |
 //! | `invariants.rs` | what must hold after every phase |
 //! | [`model`] | the analytical models of the TPFTL paper, to set beside what was found |
-//! | [`size`] | how large a mapping cache must be
+//! | [`size`] | how large a mapping cache must be |
 //! | [`results`] | the record: one serde type, JSON, CSV |
 //! | [`mod@bench`], `training.rs` | the simulator's own speed, and that of LearnedFTL's training |
 #![forbid(unsafe_code)]
@@ -17,7 +30,7 @@
 mod assemble;
 pub mod bench;
 mod cpu;
-mod engine;
+mod host;
 mod invariants;
 mod look;
 mod meter;
@@ -40,6 +53,6 @@ pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
 pub use run::{compare, describe, run, warm_up, Progress, RunError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
 pub use spec::{
-    full_table_bytes, CacheSize, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel,
+    full_table_bytes, CacheSize, Experiment, HostTime, Load, PhaseSpec, Series, SpecError, TimingModel,
     FULL_TABLE_ENTRY_BYTES,
 };

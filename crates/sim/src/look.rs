@@ -1,6 +1,6 @@
 //! A run seen from outside while it is under way.
 
-use ftl::{Counters, Memory};
+use ftl::{Counters, Memory, Stat};
 use nand::timing::DieUse;
 use nand::WearSpread;
 
@@ -11,6 +11,8 @@ use crate::results::Latency;
 pub struct Look {
     /// What happened since the phase began.
     pub counters: Counters,
+    /// What the scheme counts itself, to be asked of the counters.
+    pub stats: &'static [Stat],
     /// Latencies since then, by [`workload::Kind::ALL`]. Nothing without a clock.
     pub latency: Vec<Latency>,
     /// Virtual time, ns.

@@ -2,7 +2,6 @@
 
 use workload::{fio, InputError};
 
-use crate::engine::{ArrivalPlan, HostSoftware, JobPlan, Plan};
 use crate::source::{Fill, Stream};
 use crate::spec::{Load, PhaseSpec};
 
@@ -20,6 +19,58 @@ impl Goal {
         let part = |done: u64, all: Option<u64>| all.map_or(0.0, |all| done as f64 / all.max(1) as f64);
         part(requests, self.requests).max(part(bytes, self.bytes)).max(part(ns, self.ns)).min(1.0)
     }
+}
+
+/// Host software: `cpus` processors that each handle one request at a time, first come first served.
+#[derive(Clone, Debug)]
+pub(crate) struct HostSoftware {
+    pub(crate) overhead_ns: u64,
+    free_ns: Vec<u64>,
+}
+
+impl HostSoftware {
+    pub(crate) fn new(overhead_ns: u64, cpus: u32) -> HostSoftware {
+        HostSoftware { overhead_ns, free_ns: vec![0; cpus.max(1) as usize] }
+    }
+
+    /// When a request submitted now is through.
+    pub(crate) fn serve(&mut self, now_ns: u64) -> u64 {
+        let mut first = 0;
+        for cpu in 1..self.free_ns.len() {
+            if self.free_ns[cpu] < self.free_ns[first] {
+                first = cpu;
+            }
+        }
+        self.free_ns[first] = self.free_ns[first].max(now_ns) + self.overhead_ns;
+        self.free_ns[first]
+    }
+}
+
+/// What a job of a phase does.
+pub(crate) struct JobPlan {
+    pub(crate) stream: Stream,
+    pub(crate) depth: u32,
+    /// Time after which it issues no more, ns.
+    pub(crate) runtime_ns: Option<u64>,
+    /// Pause after every `think_blocks` completions, ns.
+    pub(crate) think_ns: u64,
+    pub(crate) think_blocks: u64,
+}
+
+/// Requests that arrive at times of their own.
+pub(crate) struct ArrivalPlan {
+    pub(crate) stream: Stream,
+    /// Most requests the device is given at once.
+    pub(crate) outstanding: Option<u32>,
+}
+
+/// What happens in a phase.
+pub(crate) struct Plan {
+    pub(crate) jobs: Vec<JobPlan>,
+    pub(crate) arrivals: Option<ArrivalPlan>,
+    pub(crate) software: HostSoftware,
+    /// Time between two calls of [`ftl::Scheme::rewrite`], ns.
+    pub(crate) rewrite_every_ns: Option<u64>,
 }
 
 /// A phase ready to run.

@@ -13,16 +13,16 @@ use workload::InputError;
 
 use crate::assemble::{self, Measured};
 use crate::cpu::Stopwatch;
-use crate::engine::{Clock, Engine, HostSoftware, Stop, World};
+use crate::host::{Host, HostSoftware, Rig, Stop, Timed};
 use crate::invariants;
 use crate::look::{Look, Tell};
 use crate::meter::{Digest, Meter};
 use crate::occupancy::Occupancy;
 use crate::plan;
 use crate::reference::{Reference, Verify};
-use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, WorkloadInfo};
+use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo};
 use crate::source::Requests;
-use crate::spec::{Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
+use crate::spec::{Experiment, HostTime, Load, PhaseSpec, Series, SpecError, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
 pub trait Progress: Sync {
@@ -81,7 +81,7 @@ impl Tell for Told<'_> {
 pub enum RunError {
     /// The experiment is impossible.
     #[error("{0}")]
-    Spec(String),
+    Spec(#[from] SpecError),
     /// The workload cannot be read, or does not fit the device.
     #[error("{0}")]
     Input(#[from] InputError),
@@ -126,6 +126,11 @@ pub enum RunError {
     },
 }
 
+/// What a user can be told of an impossible experiment.
+pub(crate) fn impossible(what: impl Into<String>) -> RunError {
+    RunError::Spec(SpecError(what.into()))
+}
+
 /// Runs one experiment. Every result has passed every invariant.
 ///
 /// # Errors
@@ -156,7 +161,7 @@ pub fn compare(
             });
         }
     });
-    let missing = || Err(RunError::Spec("the run's thread ended without a result".to_owned()));
+    let missing = || Err(impossible("the run's thread ended without a result"));
     results.into_iter().map(|place| place.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
 }
 
@@ -172,9 +177,9 @@ pub fn describe(experiment: &Experiment) -> Result<Run, RunError> {
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
             let phase = RefCell::new(String::new());
             let mut runner = Runner::begin(0, self.0, &(), &phase)?;
-            let world = runner.world::<S>()?;
-            runner.describe::<S>(world.device.nand());
-            runner.run.memory = assemble::memory_use(&runner.config, &world.device.memory());
+            let rig = runner.new_rig::<S>()?;
+            runner.describe::<S>(rig.device.nand());
+            runner.run.memory = assemble::memory_use(&runner.config, &rig.device.memory());
             Ok(runner.run)
         }
     }
@@ -202,7 +207,7 @@ pub fn warm_up(experiment: &Experiment) -> Result<Requests, RunError> {
 
 fn unknown(scheme: &str) -> RunError {
     let known: Vec<_> = ftl::schemes::ALL.iter().map(|info| info.name).collect();
-    RunError::Spec(format!("there is no scheme `{scheme}`; there are {}", known.join(", ")))
+    impossible(format!("there is no scheme `{scheme}`; there are {}", known.join(", ")))
 }
 
 fn run_as(index: usize, experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
@@ -256,14 +261,14 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
     if let Some(pages) = experiment.exported_pages {
         experiment.device.exported_pages = pages;
     }
-    experiment.device.check().map_err(|error| RunError::Spec(error.to_string()))?;
+    experiment.device.check().map_err(|error| impossible(error.to_string()))?;
     let phases = experiment.warm_up.iter().chain(&experiment.phases);
     let cpus = phases.filter_map(|phase| phase.host).map(|host| Some(host.cpus));
     if cpus.chain([experiment.host_cpus]).any(|cpus| cpus == Some(0)) {
-        return Err(RunError::Spec("the host has 0 CPUs; it must have at least 1".to_owned()));
+        return Err(impossible("the host has 0 CPUs; it must have at least 1"));
     }
     if experiment.phases.is_empty() {
-        return Err(RunError::Spec("there is nothing to measure; give at least one phase".to_owned()));
+        return Err(impossible("there is nothing to measure; give at least one phase"));
     }
     let depths = experiment.warm_up.iter().chain(&experiment.phases);
     for phase in depths {
@@ -271,14 +276,14 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
         | Load::Fill { depth: 0, .. }
         | Load::Open { outstanding: Some(0), .. } = phase.load
         {
-            return Err(RunError::Spec(format!(
+            return Err(impossible(format!(
                 "phase {}: a queue depth of 0 issues nothing; give at least 1",
                 phase.name
             )));
         }
     }
     let exported = experiment.device.exported_pages;
-    let mut config = Config::new(exported, experiment.cache.bytes(exported).map_err(RunError::Spec)?);
+    let mut config = Config::new(exported, experiment.cache.bytes(exported)?);
     config.parameters = ftl::schemes::parameters(&experiment.scheme, &experiment.parameters);
     config.victims = experiment.victims;
     config.foreground_superblocks =
@@ -291,15 +296,15 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
 }
 
 /// A new device with scheme `S` on it.
-pub(crate) fn world<S: Scheme>(
+pub(crate) fn new_rig<S: Scheme>(
     device: &nand::Device,
     config: &Config,
     faults: &SimOptions,
     verify: Verify,
-) -> Result<World<S, NoClock>, OpenError> {
+) -> Result<Rig<S, NoClock>, OpenError> {
     let nand = SimNand::new(device, NoClock::new(), faults.clone());
     let reference = Reference::new(verify, config.exported_pages);
-    Ok(World { device: Device::open(nand, config)?, reference })
+    Ok(Rig { device: Device::open(nand, config)?, reference })
 }
 
 /// The queue model of a device.
@@ -314,8 +319,8 @@ pub(crate) fn reserved(device: &nand::Device) -> Reserved {
 }
 
 /// Runs one phase and counts it. The device is drained before and after; counters begin at zero.
-pub(crate) fn run_phase<S: Scheme, T: Clock>(
-    world: &mut World<S, T>,
+pub(crate) fn run_phase<S: Scheme, T: Timed>(
+    rig: &mut Rig<S, T>,
     spec: &PhaseSpec,
     planned: plan::Planned,
     series: Series,
@@ -323,33 +328,34 @@ pub(crate) fn run_phase<S: Scheme, T: Clock>(
 ) -> (Measured, Option<Stop>) {
     let plan::Planned { plan, goal } = planned;
     let jobs = plan.jobs.len() as u32 + u32::from(plan.arrivals.is_some());
-    world.device.take_counters();
-    let begun_ns = world.clock().now();
-    let dies_before = world.clock().die_use();
-    let array_before = *world.device.nand().counts();
+    rig.device.take_counters();
+    let begun_ns = rig.clock().now();
+    let dies_before = rig.clock().die_use();
+    let array_before = *rig.device.nand().counts();
     let meter = Meter::new(series, begun_ns, T::TICKS);
-    let mut engine = Engine::new(world, plan, meter);
+    let mut engine = Host::new(rig, plan, meter);
     let stop = engine.run(&goal, tell).err();
     let reading = engine.reading();
     let series = engine.meter.series.finish(engine.meter.now_ns, reading);
     let mut meter = engine.into_meter();
     let occupancy = std::mem::replace(&mut meter.occupancy, Occupancy::new(false)).finish();
-    let dies_after = world.clock().die_use();
+    let dies_after = rig.clock().die_use();
     let measured = Measured {
         name: spec.name.clone(),
         jobs,
-        dies_elapsed_ns: world.clock().now() - begun_ns,
+        dies_elapsed_ns: rig.clock().now() - begun_ns,
         dies: invariants::since(&dies_before, &dies_after),
         meter,
         series,
         occupancy,
-        counters: world.device.counters().clone(),
-        array: world.device.nand().counts().since(&array_before),
-        wear: world.device.nand().wear(),
+        counters: rig.device.counters().clone(),
+        stats: S::INFO.stats,
+        array: rig.device.nand().counts().since(&array_before),
+        wear: rig.device.nand().wear(),
         ticks: T::TICKS,
     };
     if stop.is_none() {
-        world.drain();
+        rig.drain();
     }
     (measured, stop)
 }
@@ -400,30 +406,30 @@ impl<'a> Runner<'a> {
             let what = format!(
                 "scheme {name} does not rewrite what has lain long; leave the rewriting period out for it"
             );
-            return Err(RunError::Spec(what));
+            return Err(impossible(what));
         }
-        let mut world = self.world::<S>()?;
-        self.describe::<S>(world.device.nand());
+        let mut rig = self.new_rig::<S>()?;
+        self.describe::<S>(rig.device.nand());
         for spec in self.experiment.warm_up.clone() {
-            self.phase(&mut world, &spec, true)?;
+            self.phase(&mut rig, &spec, true)?;
         }
         match self.experiment.timing {
             TimingModel::Queued { policy } => {
                 let clock = queued(&self.experiment.device, policy);
-                self.measure(world.with_clock(clock))
+                self.measure(rig.with_clock(clock))
             }
             TimingModel::Reserved => {
                 let clock = reserved(&self.experiment.device);
-                self.measure(world.with_clock(clock))
+                self.measure(rig.with_clock(clock))
             }
-            TimingModel::NoClock => self.measure(world),
+            TimingModel::NoClock => self.measure(rig),
         }
     }
 
-    fn world<S: Scheme>(&self) -> Result<World<S, NoClock>, RunError> {
+    fn new_rig<S: Scheme>(&self) -> Result<Rig<S, NoClock>, RunError> {
         let Experiment { device, seed, verify, .. } = &self.experiment;
         let faults = SimOptions { seed: *seed, ..self.experiment.faults.clone() };
-        world::<S>(device, &self.config, &faults, *verify).map_err(RunError::Open)
+        new_rig::<S>(device, &self.config, &faults, *verify).map_err(RunError::Open)
     }
 
     fn describe<S: Scheme>(&mut self, nand: &impl Nand) {
@@ -434,6 +440,7 @@ impl<'a> Runner<'a> {
             name: experiment.scheme.clone(),
             paper: S::INFO.paper.to_owned(),
             parameters: parameters.collect(),
+            stats: S::INFO.stats.iter().map(StatInfo::from).collect(),
         };
         self.run.device = assemble::device_info(experiment, &self.config, nand);
         let warm_up: Vec<_> = experiment.warm_up.iter().map(|phase| phase.name.as_str()).collect();
@@ -446,45 +453,45 @@ impl<'a> Runner<'a> {
     }
 
     /// The measured phases, and the end of the run.
-    fn measure<S: Scheme, T: Clock>(mut self, mut world: World<S, T>) -> Result<Run, RunError> {
+    fn measure<S: Scheme, T: Timed>(mut self, mut rig: Rig<S, T>) -> Result<Run, RunError> {
         for spec in self.experiment.phases.clone() {
-            self.phase(&mut world, &spec, false)?;
+            self.phase(&mut rig, &spec, false)?;
         }
-        let walk = invariants::of_mapping("end", &world, &self.experiment.repeat());
+        let walk = invariants::of_mapping("end", &rig, &self.experiment.repeat());
         self.digest.add(walk.digest);
         if self.experiment.verify != Verify::Off {
             self.run.invariants.extend(walk.invariants);
-            self.run.invariants.push(invariants::of_scheme("end", &world));
+            self.run.invariants.push(invariants::of_scheme("end", &rig));
         }
-        self.run.memory = assemble::memory_use(&self.config, &world.device.memory());
+        self.run.memory = assemble::memory_use(&self.config, &rig.device.memory());
         if self.experiment.power_cut {
-            self.cut_power(world)?;
+            self.cut_power(rig)?;
         }
         self.finish()
     }
 
     /// Flushes, forgets what is in memory, and opens the array again. All that was acknowledged must be there.
-    fn cut_power<S: Scheme, T: Clock>(&mut self, mut world: World<S, T>) -> Result<(), RunError> {
+    fn cut_power<S: Scheme, T: Timed>(&mut self, mut rig: Rig<S, T>) -> Result<(), RunError> {
         const PHASE: &str = "after the power cut";
         PHASE.clone_into(&mut self.phase.borrow_mut());
-        world.flush().map_err(|stop| self.stopped(stop, "flush before the power cut"))?;
-        world.drain();
-        let (begun_ns, before) = (world.clock().now(), *world.device.nand().counts());
-        let World { device, reference } = world;
+        rig.flush().map_err(|stop| self.stopped(stop, "flush before the power cut"))?;
+        rig.drain();
+        let (begun_ns, before) = (rig.clock().now(), *rig.device.nand().counts());
+        let Rig { device, reference } = rig;
         let device = Device::<S, _>::open(device.into_nand(), &self.config).map_err(RunError::Open)?;
-        let mut world = World { device, reference };
-        world.drain();
-        let did = world.device.nand().counts().since(&before);
+        let mut rig = Rig { device, reference };
+        rig.drain();
+        let did = rig.device.nand().counts().since(&before);
         self.run.recovery = Some(Recovery {
-            ns: if T::TICKS { world.clock().now() - begun_ns } else { 0 },
+            ns: if T::TICKS { rig.clock().now() - begun_ns } else { 0 },
             reads: did.total_reads(),
             programs: did.total_programs(),
             erases: did.total_erases(),
-            compute_ns: world.device.counters().compute_ns,
+            compute_ns: rig.device.counters().compute_ns,
         });
-        let walk = invariants::of_mapping(PHASE, &world, &self.experiment.repeat());
+        let walk = invariants::of_mapping(PHASE, &rig, &self.experiment.repeat());
         self.run.invariants.extend(walk.invariants);
-        self.run.invariants.push(invariants::of_scheme(PHASE, &world));
+        self.run.invariants.push(invariants::of_scheme(PHASE, &rig));
         Ok(())
     }
 
@@ -503,9 +510,9 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs a phase, checks it, and files it if it is measured.
-    fn phase<S: Scheme, T: Clock>(
+    fn phase<S: Scheme, T: Timed>(
         &mut self,
-        world: &mut World<S, T>,
+        rig: &mut Rig<S, T>,
         spec: &PhaseSpec,
         warm_up: bool,
     ) -> Result<(), RunError> {
@@ -518,7 +525,7 @@ impl<'a> Runner<'a> {
         let planned = self.plan::<T>(spec, number as u64)?;
         let series = if warm_up { Series::Off } else { self.experiment.series };
         let mut tell = Told { progress, run: index };
-        let (measured, stop) = run_phase(world, spec, planned, series, &mut tell);
+        let (measured, stop) = run_phase(rig, spec, planned, series, &mut tell);
         self.take_in(&measured, spec, stop.is_none());
         if !warm_up || stop.is_some() {
             let phase = assemble::phase(measured, &self.experiment.device);
@@ -530,17 +537,17 @@ impl<'a> Runner<'a> {
         if let Some(stop) = stop {
             return Err(self.stopped(stop, &spec.name));
         }
-        let counters = world.device.counters();
+        let counters = rig.device.counters();
         let changed = counters.host_writes + counters.host_trims > 0;
         if changed && self.experiment.verify != Verify::Off {
-            let walk = invariants::of_mapping(&spec.name, world, &self.experiment.repeat());
+            let walk = invariants::of_mapping(&spec.name, rig, &self.experiment.repeat());
             self.run.invariants.extend(walk.invariants);
-            self.run.invariants.push(invariants::of_scheme(&spec.name, world));
+            self.run.invariants.push(invariants::of_scheme(&spec.name, rig));
         }
         Ok(())
     }
 
-    fn plan<T: Clock>(&self, spec: &PhaseSpec, number: u64) -> Result<plan::Planned, RunError> {
+    fn plan<T: Timed>(&self, spec: &PhaseSpec, number: u64) -> Result<plan::Planned, RunError> {
         let experiment = &self.experiment;
         let host = spec.host.unwrap_or(HostTime {
             overhead_ns: experiment.host_overhead_ns.unwrap_or(experiment.device.host_overhead_ns),

@@ -17,6 +17,11 @@ pub const FULL_TABLE_ENTRY_BYTES: u64 = 8;
 /// [`Experiment::workload_source`] of a workload that comes from no file.
 const BUILT_IN: &str = "built in";
 
+/// A part of an experiment that is impossible, as one sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SpecError(pub String);
+
 /// One scheme on one device under one workload.
 #[derive(Clone)]
 pub struct Experiment {
@@ -124,22 +129,21 @@ impl CacheSize {
     ///
     /// # Errors
     /// A share that is not above 0 and at most 1, or no bytes at all: one sentence.
-    pub fn bytes(self, exported_pages: u32) -> Result<u64, String> {
+    pub fn bytes(self, exported_pages: u32) -> Result<u64, SpecError> {
         let full = full_table_bytes(exported_pages);
         let bytes = match self {
             CacheSize::Bytes(bytes) => bytes,
             CacheSize::Share(share) if share > 0.0 && share <= 1.0 => (share * full as f64) as u64,
             CacheSize::Share(share) => {
-                return Err(format!(
+                return Err(SpecError(format!(
                     "a cache of {} % of the full table is impossible; give a share above 0 % and up to 100 %, or bytes",
                     share * 100.0
-                ));
+                )));
             }
         };
         if bytes == 0 {
-            return Err(
-                "a cache of 0 bytes holds no mapping; give some KiB, or a share such as 3%".to_owned()
-            );
+            let what = "a cache of 0 bytes holds no mapping; give some KiB, or a share such as 3%";
+            return Err(SpecError(what.to_owned()));
         }
         Ok(bytes)
     }
@@ -151,11 +155,13 @@ pub fn full_table_bytes(exported_pages: u32) -> u64 {
 }
 
 impl std::str::FromStr for CacheSize {
-    type Err = String;
+    type Err = SpecError;
 
     /// `3%`, or bytes with a unit: `8192`, `512KiB`, `2MiB`.
-    fn from_str(text: &str) -> Result<CacheSize, String> {
-        let wrong = || format!("`{text}` is no cache size; give a share such as 3%, or bytes such as 512KiB");
+    fn from_str(text: &str) -> Result<CacheSize, SpecError> {
+        let wrong = || {
+            SpecError(format!("`{text}` is no cache size; give a share such as 3%, or bytes such as 512KiB"))
+        };
         if let Some(percent) = text.trim().strip_suffix('%') {
             let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
             return Ok(CacheSize::Share(percent / 100.0));
@@ -286,7 +292,7 @@ impl PhaseSpec {
     ///
     /// # Errors
     /// A warm-up phase after a measured one: one sentence.
-    pub fn of_job_file(file: &fio::JobFile) -> Result<(Vec<PhaseSpec>, Vec<PhaseSpec>), String> {
+    pub fn of_job_file(file: &fio::JobFile) -> Result<(Vec<PhaseSpec>, Vec<PhaseSpec>), SpecError> {
         let (mut warm_up, mut measured) = (Vec::new(), Vec::new());
         for phase in &file.phases {
             let spec = PhaseSpec::new(phase_name(phase), Load::Jobs(phase.clone()));
@@ -295,16 +301,15 @@ impl PhaseSpec {
             } else if measured.is_empty() {
                 warm_up.push(spec);
             } else {
-                return Err(format!(
+                return Err(SpecError(format!(
                     "the warm-up [{}] comes after a measured section; put the warm-up sections first",
                     spec.name
-                ));
+                )));
             }
         }
         if measured.is_empty() {
-            return Err(
-                "there are only warm-up sections; add one whose name does not start with warmup".to_owned()
-            );
+            let what = "there are only warm-up sections; add one whose name does not start with warmup";
+            return Err(SpecError(what.to_owned()));
         }
         Ok((warm_up, measured))
     }
@@ -342,7 +347,7 @@ mod tests {
             assert!(size.bytes(1000).is_err(), "{text}");
         }
         for text in ["", "%", "3x", "much", "99999999999GiB"] {
-            assert!(text.parse::<CacheSize>().is_err_and(|e| e.contains("no cache size")), "{text}");
+            assert!(text.parse::<CacheSize>().is_err_and(|e| e.0.contains("no cache size")), "{text}");
         }
     }
 }

@@ -41,7 +41,7 @@ const IDLES_ON_RUINS: u8 = 12;
 struct Faulty<const FAULT: u8>(PageMap);
 
 impl<const FAULT: u8> Scheme for Faulty<FAULT> {
-    const INFO: Info = Info { name: "faulty", what: "", paper: "", parameters: &[] };
+    const INFO: Info = Info { name: "faulty", what: "", paper: "", parameters: &[], stats: &[] };
 
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         PageMap::open(flash, config).map(Faulty)
@@ -231,22 +231,22 @@ fn a_damaged_reference_is_noticed() {
     let config = Config::new(experiment.device.exported_pages, 1 << 20);
     let faults = nand::SimOptions::default();
     for verify in [Verify::Sampled, Verify::Full] {
-        let mut world =
-            crate::run::world::<PageMap>(&experiment.device, &config, &faults, verify).expect("a device");
-        let phase = |world: &mut _, spec: &PhaseSpec| {
-            let software = crate::engine::HostSoftware::new(0, 1);
+        let mut rig =
+            crate::run::new_rig::<PageMap>(&experiment.device, &config, &faults, verify).expect("a device");
+        let phase = |rig: &mut _, spec: &PhaseSpec| {
+            let software = crate::host::HostSoftware::new(0, 1);
             let planned = crate::plan::plan(spec, 1200 * 4096, 1, false, software, None).expect("a plan");
-            crate::run::run_phase(world, spec, planned, crate::Series::Off, &mut |_: f64| {}).1
+            crate::run::run_phase(rig, spec, planned, crate::Series::Off, &mut |_: f64| {}).1
         };
-        assert!(phase(&mut world, &PhaseSpec::fill()).is_none());
-        assert!(phase(&mut world, &experiment.phases[1]).is_none());
+        assert!(phase(&mut rig, &PhaseSpec::fill()).is_none());
+        assert!(phase(&mut rig, &experiment.phases[1]).is_none());
         for lpn in (0..1200).step_by(SAMPLE_STRIDE as usize) {
-            world.reference.corrupt(Lpn(lpn));
+            rig.reference.corrupt(Lpn(lpn));
         }
-        let walk = crate::invariants::of_mapping("end", &world, "");
+        let walk = crate::invariants::of_mapping("end", &rig, "");
         assert!(walk.invariants.iter().any(|found| !found.held));
-        let stop = phase(&mut world, &experiment.phases[1]);
-        assert!(matches!(stop, Some(crate::engine::Stop::Mismatch { .. })), "{stop:?}");
+        let stop = phase(&mut rig, &experiment.phases[1]);
+        assert!(matches!(stop, Some(crate::host::Stop::Mismatch { .. })), "{stop:?}");
     }
 }
 
@@ -264,17 +264,30 @@ fn a_panic_names_scheme_seed_phase_and_command() {
     }
 }
 
+/// The same with pauses of the host in which the scheme may do what it likes.
+fn run_faulty_with_pauses<const FAULT: u8>() -> Result<crate::results::Run, RunError> {
+    let (phase, mut experiment) = (RefCell::new(String::new()), small_experiment());
+    for spec in &mut experiment.phases {
+        let Load::Jobs(jobs) = &mut spec.load else { continue };
+        jobs.jobs.iter_mut().for_each(|job| (job.thinktime_ns, job.thinktime_blocks) = (1_000_000, 100));
+    }
+    Runner::begin(0, &experiment, &(), &phase)?.run::<Faulty<FAULT>>()
+}
+
 #[test]
 fn idle_work_without_room_ends_no_run_and_a_broken_medium_does() {
-    assert!(run_faulty::<IDLES_WITHOUT_SPACE>(Verify::Full).is_ok());
-    let error = run_faulty::<IDLES_ON_RUINS>(Verify::Full).err().map(|error| error.to_string());
+    assert!(run_faulty_with_pauses::<IDLES_WITHOUT_SPACE>().is_ok());
+    let error = run_faulty_with_pauses::<IDLES_ON_RUINS>().err().map(|error| error.to_string());
     assert!(error.is_some_and(|text| text.starts_with("the medium is out of order")));
 }
 
 #[test]
-fn a_device_whose_blocks_all_fail_ends_the_run_with_what_happened() {
+fn a_device_whose_blocks_fail_one_by_one_ends_the_run_with_what_happened() {
     let mut experiment = small_experiment();
-    experiment.faults.erase_fail_ppm = 1_000_000;
+    experiment.faults.erase_fail_ppm = 50_000;
+    if let Some(Load::Jobs(jobs)) = experiment.phases.last_mut().map(|phase| &mut phase.load) {
+        jobs.jobs[0].number_ios = Some(1_000_000);
+    }
     let error = crate::run(&experiment, &()).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.starts_with("the flash is full (superblocks: "), "{error}");
 }

@@ -6,7 +6,7 @@ use crate::host::{Habits, Host, Session};
 use crate::oracle::{History, State};
 use crate::shape::{Ills, Shape};
 use crate::world::Cuttable;
-use ftl::{Counters, Scheme};
+use ftl::{Counters, Scheme, Stat};
 use nand::timing::NoClock;
 use nand::{CrashNand, Cut, Lpn, PageKind, SimNand};
 use std::marker::PhantomData;
@@ -36,7 +36,7 @@ pub(super) struct Trouble {
 
 /// A phase of the work, for the report of a failure.
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum Stage {
     Preparing,
     Running,
     Recovering,
@@ -50,7 +50,7 @@ pub(super) struct Round<'a, S, N> {
     options: &'a SweepOptions,
     seed: u64,
     cut: Option<u64>,
-    phase: Phase,
+    phase: Stage,
     /// Images, kept for their memory.
     spare: Vec<SimNand<NoClock>>,
     nested: Option<CrashNand>,
@@ -68,7 +68,11 @@ struct Moment<'a> {
 
 impl Moment<'_> {
     fn judge(&self, found: &[State]) -> Result<(), String> {
-        (0..).map(Lpn).zip(found).try_for_each(|(lpn, &state)| self.history.judge(lpn, state, self.time))
+        (0..)
+            .map(Lpn)
+            .zip(found)
+            .try_for_each(|(lpn, &state)| self.history.judge(lpn, state, self.time))
+            .map_err(|forbidden| forbidden.to_string())
     }
 }
 
@@ -78,7 +82,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             options,
             seed,
             cut: None,
-            phase: Phase::Preparing,
+            phase: Stage::Preparing,
             spare: Vec::new(),
             nested: None,
             found: Vec::new(),
@@ -89,12 +93,12 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
 
     pub fn trouble(&self) -> Trouble {
         let phase = match self.phase {
-            Phase::Preparing => "preparing the device".to_owned(),
-            Phase::Running => "running, before any cut".to_owned(),
-            Phase::Recovering => "recovering".to_owned(),
-            Phase::Comparing => "comparing after recovery".to_owned(),
-            Phase::Working => "working after recovery".to_owned(),
-            Phase::Nested(point, what) => format!("{what} (second cut, {point})"),
+            Stage::Preparing => "preparing the device".to_owned(),
+            Stage::Running => "running, before any cut".to_owned(),
+            Stage::Recovering => "recovering".to_owned(),
+            Stage::Comparing => "comparing after recovery".to_owned(),
+            Stage::Working => "working after recovery".to_owned(),
+            Stage::Nested(point, what) => format!("{what} (second cut, {point})"),
         };
         Trouble { cut: self.cut, phase }
     }
@@ -110,7 +114,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         let mut dice = Dice::branch(self.seed, SHAPE);
         let shape = Shape::random::<S>(&mut dice, ills, &self.options.parameters)?;
         let (array, states) = self.prepare(&shape, &mut dice)?;
-        self.phase = Phase::Running;
+        self.phase = Stage::Running;
         let (nand, history) = self.live(&shape, array, states, report)?;
         let log = nand.log();
         let points = log.points();
@@ -181,14 +185,14 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         host.read_all(&mut session)?;
         for _ in 0..REQUESTS {
             if dice.once_in(150) {
-                tally(report, session.device.counters());
+                tally(report, session.device.counters(), S::INFO.stats);
                 session = host.power_cycle(session, &shape.config)?;
                 host.read_all(&mut session)?;
             }
             host.step(&mut session)?;
         }
         session.check()?;
-        tally(report, session.device.counters());
+        tally(report, session.device.counters(), S::INFO.stats);
         let nand = session.device.into_nand().into_crash();
         for kind in [PageKind::Data, PageKind::Translation, PageKind::Metadata] {
             report.programmed[kind as usize] += nand.programmed(kind);
@@ -210,13 +214,13 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         if dice.once_in(NESTED) {
             self.survive_twice(shape, moment, &image, dice, report)?;
         }
-        self.phase = Phase::Recovering;
+        self.phase = Stage::Recovering;
         let mut session: Session<S, _> = Session::open(image, &shape.config)?;
-        self.phase = Phase::Comparing;
+        self.phase = Stage::Comparing;
         session.contents(&mut self.found)?;
         moment.judge(&self.found)?;
         session.check()?;
-        self.phase = Phase::Working;
+        self.phase = Stage::Working;
         let mut host = Host::new(std::mem::take(&mut self.found), Habits::all(), Dice::new(dice.any()));
         for _ in 0..REQUESTS_AFTER {
             host.step(&mut session)?;
@@ -245,14 +249,14 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             }
             None => CrashNand::new(image.clone(), dice.any()),
         };
-        self.phase = Phase::Recovering;
+        self.phase = Stage::Recovering;
         let mut session: Session<S, N> = Session::open(N::wrap(nand), &shape.config)?;
         session.device.nand_mut().drain();
         let opened = session.device.nand().now();
-        self.phase = Phase::Comparing;
+        self.phase = Stage::Comparing;
         session.contents(&mut self.found)?;
         moment.judge(&self.found)?;
-        self.phase = Phase::Working;
+        self.phase = Stage::Working;
         let mut host = Host::new(std::mem::take(&mut self.found), Habits::all(), Dice::new(dice.any()));
         self.later.restart(&host.states);
         host.history = Some(std::mem::take(&mut self.later));
@@ -290,9 +294,9 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             let mut image = self.spare.pop().unwrap_or_else(|| shape.array());
             count(report, cutter.cut(time, dice.any(), &mut image));
             report.nested_cuts += 1;
-            self.phase = Phase::Nested(point, "recovering");
+            self.phase = Stage::Nested(point, "recovering");
             let mut session: Session<S, _> = Session::open(image, &shape.config)?;
-            self.phase = Phase::Nested(point, "comparing after recovery");
+            self.phase = Stage::Nested(point, "comparing after recovery");
             session.contents(&mut self.found)?;
             if time < opened {
                 // Nobody had read anything yet: what held for the first cut still does.
@@ -301,7 +305,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
                 Moment { history: &self.later, time }.judge(&self.found)?;
             }
             session.check()?;
-            self.phase = Phase::Nested(point, "working after recovery");
+            self.phase = Stage::Nested(point, "working after recovery");
             let states = std::mem::take(&mut self.found);
             let mut host = Host::new(states, Habits::all(), Dice::new(dice.any()));
             for _ in 0..REQUESTS_AFTER {
@@ -322,11 +326,11 @@ fn count(report: &mut SweepReport, cut: Cut) {
     report.dropped += u64::from(cut.dropped);
 }
 
-fn tally(report: &mut SweepReport, counters: &Counters) {
+fn tally(report: &mut SweepReport, counters: &Counters, stats: &'static [Stat]) {
     report.collections_data += counters.collections_data;
     report.collections_translation += counters.collections_translation;
     report.collections_group += counters.collections_group;
-    for (all, merges) in report.merges.iter_mut().zip(counters.merges) {
-        *all += merges;
+    for stat in stats {
+        *report.stats.entry(stat.name).or_default() += counters.value(stat);
     }
 }

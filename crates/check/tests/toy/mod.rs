@@ -273,7 +273,8 @@ impl<const BUG: u8> Toy<BUG> {
 }
 
 impl<const BUG: u8> Scheme for Toy<BUG> {
-    const INFO: Info = Info { name: "toy", what: "a page map for tests", paper: "none", parameters: &[] };
+    const INFO: Info =
+        Info { name: "toy", what: "a page map for tests", paper: "none", parameters: &[], stats: &[] };
 
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         config.check_parameters(&Self::INFO)?;

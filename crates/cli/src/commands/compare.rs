@@ -200,7 +200,7 @@ mod tests {
             matches!(ended(panicked), Stop::Finding(text) if text.contains("repeat with: ftl run dftl a.fio"))
         );
         assert!(
-            matches!(ended(RunError::Spec("too small".to_owned())), Stop::User(text) if text == "too small")
+            matches!(ended(RunError::Spec(sim::SpecError("too small".to_owned()))), Stop::User(text) if text == "too small")
         );
     }
 }

@@ -63,12 +63,14 @@ pub(crate) fn schemes(args: SchemesArgs) -> Result<(), Stop> {
     };
     if args.json {
         let parameter = |p: &ftl::Parameter| json!({ "name": p.name, "default": p.default, "what": p.what });
+        let statistic = |s: &ftl::Stat| json!({ "name": s.name, "unit": s.unit, "of": s.of, "what": s.what });
         let scheme = |info: &&ftl::Info| {
             json!({
                 "name": info.name,
                 "what": info.what,
                 "paper": info.paper,
                 "parameters": info.parameters.iter().map(parameter).collect::<Vec<_>>(),
+                "statistics": info.stats.iter().map(statistic).collect::<Vec<_>>(),
             })
         };
         let all: Vec<_> = shown.iter().map(scheme).collect();
@@ -82,6 +84,9 @@ pub(crate) fn schemes(args: SchemesArgs) -> Result<(), Stop> {
             for line in wrapped(parameter.what, 96) {
                 out += &format!("{:<8}       {line}\n", "");
             }
+        }
+        for stat in info.stats {
+            out += &format!("{:<8}   counts {}: {}\n", "", stat.name, stat.what);
         }
         out.push('\n');
     }

@@ -169,7 +169,7 @@ fn live_run(
         return Err(Stop::user("stopped before the figure was measured"));
     }
     sim::Progress::end(progress, index);
-    Ok(measured.map_err(RunError::Spec).map(|phases| {
+    Ok(measured.map_err(|what| RunError::Spec(sim::SpecError(what))).map(|phases| {
         run.phases.extend(phases);
         run
     }))

@@ -168,7 +168,7 @@ fn jobs(path: Option<&Path>, built_in: JobText, notes: &mut Vec<String>) -> Resu
         Some(path) => (job_file(path)?, stem(path), path.display().to_string()),
     };
     notes.extend(file.warnings.iter().cloned());
-    let named = |error: String| Stop::user(format!("{source}: {error}"));
+    let named = |error: sim::SpecError| Stop::user(format!("{source}: {error}"));
     let (warm_up, phases) = PhaseSpec::of_job_file(&file).map_err(named)?;
     let warm_up = (!warm_up.is_empty()).then_some(warm_up);
     Ok(Measured { name, source, warm_up, first: Vec::new(), phases, arrivals_end_ns: None })

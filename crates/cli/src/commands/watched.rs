@@ -77,6 +77,7 @@ impl Progress for Watched<'_> {
         }
         let shot = Snapshot {
             counters: look.counters,
+            stats: look.stats,
             virtual_latency: latencies,
             // Nobody waits for a simulation.
             wall_latency: Latencies::new(),

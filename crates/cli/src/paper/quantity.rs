@@ -57,6 +57,10 @@ enum Of {
     Known(fn(&Run, &Phase) -> Option<f64>),
     /// A pointer into the record of the phase, as `--json` writes it.
     Pointer(&'static str),
+    /// A statistic that some scheme declares.
+    Own(&'static str),
+    /// One such statistic over another.
+    Ratio(&'static str, &'static str),
 }
 
 impl Quantity {
@@ -65,6 +69,8 @@ impl Quantity {
         let value = match self.of {
             Of::Known(of) => of(run, phase),
             Of::Pointer(path) => serde_json::to_value(phase).ok()?.pointer(path)?.as_f64(),
+            Of::Own(name) => phase.stat(name),
+            Of::Ratio(name, of) => phase.stat_ratio(name, of),
         };
         value.filter(|value| value.is_finite())
     }
@@ -74,25 +80,48 @@ impl Quantity {
         matches!(self.unit, Unit::Micros | Unit::Rate) || self.name.ends_with("iops")
     }
 
-    /// The quantity of that name, or a pointer into the record of a phase, such as `/gc/foreground`.
+    /// The quantity of that name; a statistic that some scheme declares; one such statistic over another, such as
+    /// `hat_hits/hat_lookups`; or a pointer into the record of a phase, such as `/gc/foreground`.
     ///
     /// # Errors
     /// There is none: one sentence without the place.
     pub(crate) fn find(name: &str) -> Result<&'static Quantity, String> {
-        if name.starts_with('/') {
-            // Files are read once and name a few; their names live as long as the program.
-            let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-            let of = Of::Pointer(name);
-            return Ok(Box::leak(Box::new(Quantity { name, what: name, unit: Unit::Count, of })));
+        if let Some(known) = ALL.iter().find(|quantity| quantity.name == name) {
+            return Ok(known);
         }
-        ALL.iter().find(|quantity| quantity.name == name).ok_or_else(|| {
-            let known: Vec<&str> = ALL.iter().map(|quantity| quantity.name).collect();
-            format!(
-                "there is no quantity `{name}`; there are {}, and pointers into the record of a phase such as /gc/foreground",
-                known.join(", ")
-            )
-        })
+        let own = |name: &str| all_stats().find(|stat| stat.name == name);
+        let ratio = name.split_once('/').and_then(|(stat, of)| Some((own(stat)?, own(of)?)));
+        // Files are read once and name a few; their names live as long as the program.
+        let leaked = || -> &'static str { Box::leak(name.to_owned().into_boxed_str()) };
+        let found = match (own(name), ratio) {
+            (Some(stat), _) => {
+                Quantity { name: stat.name, what: stat.what, unit: Unit::Count, of: Of::Own(stat.name) }
+            }
+            (None, Some((stat, of))) => {
+                let unit = if stat.unit == of.unit { Unit::Share } else { Unit::Factor };
+                let name = leaked();
+                Quantity { name, what: name, unit, of: Of::Ratio(stat.name, of.name) }
+            }
+            _ if name.starts_with('/') => {
+                let name = leaked();
+                Quantity { name, what: name, unit: Unit::Count, of: Of::Pointer(name) }
+            }
+            _ => {
+                let known: Vec<&str> = ALL.iter().map(|quantity| quantity.name).collect();
+                return Err(format!(
+                    "there is no quantity `{name}`; there are {}, the statistics that `ftl schemes` shows, ratios of two of \
+                     these such as hat_hits/hat_lookups, and pointers into the record of a phase such as /gc/foreground",
+                    known.join(", ")
+                ));
+            }
+        };
+        Ok(Box::leak(Box::new(found)))
     }
+}
+
+/// What registered schemes count themselves.
+fn all_stats() -> impl Iterator<Item = &'static ftl::Stat> {
+    ftl::schemes::ALL.iter().flat_map(|info| info.stats)
 }
 
 /// Latency at a quantile, us.
@@ -143,9 +172,9 @@ fn cached_pages(phase: &Phase) -> Option<f64> {
 /// Share of the lookups in the HAT that ended in a merge, or in a move that the host's next write proved right. A page
 /// that is merged and rewritten soon after was decided wrongly, too; nobody counts these.
 fn right_decisions(phase: &Phase) -> Option<f64> {
-    let of = &phase.merges;
-    let merged = of.hat_lookups.checked_sub(of.second_chances)?;
-    ratio((merged + of.second_chances_used.min(of.second_chances)) as f64, of.hat_lookups as f64)
+    let (asked, moved) = (phase.stat("hat_lookups")?, phase.stat("second_chances")?);
+    let used = phase.stat("second_chances_used")?.min(moved);
+    (asked >= moved).then(|| ratio(asked - moved + used, asked)).flatten()
 }
 
 macro_rules! quantities {
@@ -190,16 +219,7 @@ quantities![
     "translation_writes", "translation pages written", Count, |_, p| Some(p.table.programs as f64);
     "merge_writes", "pages written by merges", Count,
         |_, p| Some(p.flash.get("merge").map_or(0.0, |found| found.programs as f64));
-    "full_merges", "full merges", Count, |_, p| Some(p.merges.full as f64);
-    "hat_hit_ratio", "second chances used", Share,
-        |_, p| ratio(p.merges.second_chances_used as f64, p.merges.second_chances as f64);
-    "hat_known", "pages that the HAT knows", Share, |_, p| ratio(p.merges.hat_hits as f64, p.merges.hat_lookups as f64);
-    "valid_per_victim", "valid pages of a log block emptied", Factor,
-        |_, p| ratio(p.merges.log_victim_pages as f64, p.merges.log_victims as f64);
     "right_decisions", "decisions by the HAT that were right, at most", Share, |_, p| right_decisions(p);
-    "early_reuses", "log blocks reused early", Count, |_, p| Some(p.merges.early_reuses as f64);
-    "sequential_blocks", "log blocks for sequential writes", Count, |_, p| Some(p.merges.sequential_blocks as f64);
-    "aggregated_moves", "blocks moved as a whole", Count, |_, p| Some(p.merges.aggregated_moves as f64);
     "dirty_replacement_ratio", "dirty entries replaced", Share,
         |_, p| if p.mapping.lookups > 0 && p.mapping.evictions == 0 { Some(0.0) } else { p.mapping.dirty_share() };
     "entries_per_cached_page", "entries of a cached translation page", Factor, |_, p| p.entries_per_cached_page();
@@ -207,8 +227,6 @@ quantities![
     "several_dirty", "pages with several dirty entries", Share, |_, p| several_dirty(p);
     "cached_pages", "translation pages with entries in the cache", Count, |_, p| cached_pages(p);
     "prefetched", "entries prefetched", Count, |_, p| Some(p.mapping.prefetched as f64);
-    "regression_iterations", "RANSAC iterations", Factor, |_, p| p.regressions.mean_iterations();
-    "outlier_share", "outliers", Share, |_, p| p.regressions.outlier_share();
     "compute_us", "controller work", Micros, |_, p| Some(p.compute_ns as f64 / 1000.0);
     "compute_share_of_gc", "compute in collection", Share,
         |r, p| ratio(p.compute_ns as f64, p.compute_ns as f64 + collection_ns(r, p));
@@ -237,6 +255,19 @@ mod tests {
         phase.gc.foreground = 7;
         let of = |path| Quantity::find(path).expect("a pointer").of(&Run::default(), &phase);
         assert_eq!((of("/gc/foreground"), of("/gc/nothing")), (Some(7.0), None));
+    }
+
+    #[test]
+    fn a_scheme_s_own_statistics_are_named_as_it_declares_them() {
+        let mut phase = Phase::default();
+        phase.stats.insert("hat_lookups".to_owned(), 8);
+        phase.stats.insert("hat_hits".to_owned(), 2);
+        let of = |name| Quantity::find(name).expect("declared").of(&Run::default(), &phase);
+        assert_eq!((of("hat_hits"), of("hat_hits/hat_lookups")), (Some(2.0), Some(0.25)));
+        assert_eq!((of("regressions"), of("hat_hits/regressions")), (None, None));
+        assert_eq!(Quantity::find("hat_hits/hat_lookups").expect("declared").unit, Unit::Share);
+        assert_eq!(Quantity::find("log_victim_pages/log_victims").expect("declared").unit, Unit::Factor);
+        assert!(Quantity::find("hat_hits/nothing").is_err());
     }
 
     #[test]

@@ -258,8 +258,8 @@ fn tables(grids: &[Grid]) -> Markup {
 
 fn phase_details(group: &Group, labels: &[String]) -> Markup {
     html! {
-        @for &(index, _, phase) in &group.members {
-            details { summary { (labels[index]) " in full" } (tables(&phase_grids(phase))) }
+        @for &(index, run, phase) in &group.members {
+            details { summary { (labels[index]) " in full" } (tables(&phase_grids(run, phase))) }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::{Core, Merge, Role};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::log_block::pool::NONE;
+use crate::log_block::stats::{MERGES, SECOND_CHANCES};
 use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
 
 /// What a page holds that only keeps the order: no LPN, no content.
@@ -57,7 +58,7 @@ impl Core {
             self.roles[block as usize] = Role::Data(logical);
             self.data[logical as usize] = block;
         }
-        flash.counters.merges[Merge::Full as usize] += 1;
+        flash.counters.count(&MERGES[Merge::Full as usize], 1);
         match old {
             Some(old) => self.release(flash, old, Cause::Merge).map(|_| ()),
             None => Ok(()),
@@ -143,7 +144,7 @@ impl Core {
             let end = self.last_mapped(flash, logical, next).map_or(next, |last| last + 1);
             if self.copy_up_to(flash, logical, block, end)? {
                 let kind = if end > next { Merge::Partial } else { Merge::Switch };
-                flash.counters.merges[kind as usize] += 1;
+                flash.counters.count(&MERGES[kind as usize], 1);
                 self.switch(flash, logical, block)?;
                 return Ok(kind);
             }
@@ -178,7 +179,7 @@ impl Core {
         let placed = self.pool.append(flash, to, kind, lpn.0, Content::of(oob), source, cause, read)?;
         if let Some((ppn, _)) = placed {
             flash.counters.moved_data += 1;
-            flash.counters.second_chances += 1;
+            flash.counters.count(&SECOND_CHANCES, 1);
             self.record(flash, lpn, ppn, true);
         }
         Ok(placed.is_some())

@@ -28,6 +28,7 @@ pub mod pool;
 pub(crate) mod random;
 mod recover;
 pub(crate) mod sequential;
+pub mod stats;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +39,7 @@ use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parame
 use journal::Journal;
 use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Source};
 
-/// Kinds of merges, and their index in [`crate::Counters::merges`].
+/// Kinds of merges, and their index in [`stats::MERGES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// The log block holds the whole logical block in order: it becomes the data block.

@@ -4,6 +4,7 @@ use super::{Core, Layout, Policy};
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::sequential::SequentialArea;
+use crate::log_block::stats::{LOG_VICTIMS, LOG_VICTIM_PAGES, SECOND_CHANCES_USED};
 use nand::{Done, Fault, Lpn, Nand, Ppn};
 use std::collections::VecDeque;
 
@@ -27,7 +28,7 @@ impl RandomArea {
     pub(crate) fn rewritten<N: Nand>(&mut self, core: &Core, flash: &mut Flash<N>, lpn: Lpn) {
         let Some(page) = core.log_page(lpn) else { return };
         if self.was_moved(page) {
-            flash.counters.second_chances_used += 1;
+            flash.counters.count(&SECOND_CHANCES_USED, 1);
             self.mark(page, false);
         }
     }
@@ -143,8 +144,8 @@ impl RandomArea {
 /// Counts a random log block that is about to be emptied. Returns how many pages of it are valid.
 pub(crate) fn chosen<N: Nand>(core: &Core, flash: &mut Flash<N>, victim: u32) -> u32 {
     let valid = core.pool.valid(victim);
-    flash.counters.log_victims += 1;
-    flash.counters.log_victim_pages += u64::from(valid);
+    flash.counters.count(&LOG_VICTIMS, 1);
+    flash.counters.count(&LOG_VICTIM_PAGES, u64::from(valid));
     valid
 }
 

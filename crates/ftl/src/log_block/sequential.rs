@@ -8,6 +8,7 @@
 
 use super::{Core, Merge};
 use crate::flash::Flash;
+use crate::log_block::stats::{MERGES, SEQUENTIAL_BLOCKS};
 use nand::{Done, Fault, Lpn, Nand};
 
 /// A log block and the logical block it belongs to.
@@ -71,7 +72,7 @@ impl SequentialArea {
     /// Gives a new log block to a logical block that has none. Room for it is the caller's business.
     pub(crate) fn open<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, logical: u32) -> usize {
         debug_assert!(self.find(logical).is_none());
-        flash.counters.sequential_blocks += 1;
+        flash.counters.count(&SEQUENTIAL_BLOCKS, 1);
         self.counts.0 += 1;
         let block = core.open_log(flash);
         self.blocks.push(Sequential { block, logical, gathered: false, closing: false });
@@ -170,7 +171,7 @@ impl SequentialArea {
         self.counts.1 += u32::from(kind != Merge::Full);
         core.switch(flash, it.logical, it.block)?;
         self.release_replaced(core, flash)?;
-        flash.counters.merges[kind as usize] += 1;
+        flash.counters.count(&MERGES[kind as usize], 1);
         flash.counters.collections_data += 1;
         flash.counters.foreground_collections += 1;
         Ok(kind)

@@ -1,6 +1,7 @@
 //! Each kind of merge of figure 2 of the ADAPT paper, built on purpose: its exact flash operations, and a power cut at
 //! every moment of it.
 
+use super::stats::{EARLY_REUSES, MERGES, SECOND_CHANCES, SECOND_CHANCES_USED};
 use super::{LogBlock, Policy};
 use crate::schemes::{adapt::AdaptFtl, bast::BastFtl, fast::FastFtl, faster::FasterFtl};
 use crate::{Cause, Config, Counters, Flash, Scheme};
@@ -56,6 +57,16 @@ fn filled<S: Scheme>(units: u32, config: &Config) -> (Flash<SimNand<NoClock>>, S
     (flash, scheme)
 }
 
+/// Merges by kind.
+fn merges(counters: &Counters) -> [u64; 3] {
+    MERGES.map(|kind| counters.value(&kind))
+}
+
+/// A statistic that the scheme declares, by name.
+fn own<S: Scheme>(counters: &Counters, name: &str) -> u64 {
+    counters.value(S::INFO.stats.iter().find(|stat| stat.name == name).unwrap())
+}
+
 /// Reads, programs and erases of merges, programs of the host.
 fn operations(counters: &Counters) -> (u64, u64, u64, u64) {
     let merge = Cause::Merge;
@@ -70,7 +81,7 @@ fn figure_2a_a_switch_merge_copies_nothing_and_erases_one_block() {
     let config = config(3);
     let (mut flash, mut scheme) = filled::<FastFtl>(1, &config);
     write(&mut flash, &mut scheme, 4, 4, Done::READY);
-    assert_eq!(flash.counters.merges, [1, 0, 0]);
+    assert_eq!(merges(&flash.counters), [1, 0, 0]);
     assert_eq!(operations(&flash.counters), (0, 0, 1, 4));
     scheme.check(&flash).unwrap();
 }
@@ -83,7 +94,7 @@ fn figure_2b_a_partial_merge_copies_the_rest() {
     assert_eq!(operations(&flash.counters), (0, 0, 0, 2));
     // The sequential log block is wanted for another logical block.
     write(&mut flash, &mut scheme, 8, 1, Done::READY);
-    assert_eq!(flash.counters.merges, [0, 1, 0]);
+    assert_eq!(merges(&flash.counters), [0, 1, 0]);
     assert_eq!(operations(&flash.counters), (2, 2, 1, 3));
     scheme.check(&flash).unwrap();
 }
@@ -103,7 +114,7 @@ fn figure_2c_a_full_merge_gathers_each_logical_block_of_the_victim() {
     assert_eq!(operations(&flash.counters), (0, 0, 0, 8));
     write(&mut flash, &mut scheme, 14, 1, Done::READY);
     // 2, 6 and 9 are valid in the victim: three logical blocks of four pages each, three old data blocks, the victim.
-    assert_eq!(flash.counters.merges, [0, 0, 3]);
+    assert_eq!(merges(&flash.counters), [0, 0, 3]);
     assert_eq!(operations(&flash.counters), (12, 12, 4, 9));
     assert_eq!(flash.counters.collections_data, 1);
     scheme.check(&flash).unwrap();
@@ -116,11 +127,11 @@ fn fast_merges_with_the_new_page_when_the_host_leaves_pages_out_or_goes_back() {
     write(&mut flash, &mut scheme, 4, 1, Done::READY);
     write(&mut flash, &mut scheme, 6, 1, Done::READY);
     // 5 is copied in front of the new page, 7 behind it.
-    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([0, 1, 0], (2, 2, 1, 2)));
+    assert_eq!((merges(&flash.counters), operations(&flash.counters)), ([0, 1, 0], (2, 2, 1, 2)));
     write(&mut flash, &mut scheme, 4, 3, Done::READY);
     write(&mut flash, &mut scheme, 5, 1, Done::READY);
     // The log block's 4, the new 5, the log block's 6, the data block's 7; both old blocks are erased.
-    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([0, 1, 1], (5, 5, 3, 6)));
+    assert_eq!((merges(&flash.counters), operations(&flash.counters)), ([0, 1, 1], (5, 5, 3, 6)));
     scheme.check(&flash).unwrap();
 }
 
@@ -131,16 +142,16 @@ fn faster_gives_a_page_one_second_chance() {
     fill_random(&mut flash, &mut scheme);
     write(&mut flash, &mut scheme, 14, 1, Done::READY);
     // 2, 6, 9 move to the fresh block, where 14 takes the last page.
-    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([0, 0, 0], (3, 3, 1, 9)));
-    assert_eq!(flash.counters.second_chances, 3);
+    assert_eq!((merges(&flash.counters), operations(&flash.counters)), ([0, 0, 0], (3, 3, 1, 9)));
+    assert_eq!(flash.counters.value(&SECOND_CHANCES), 3);
     write(&mut flash, &mut scheme, 9, 1, Done::READY);
-    assert_eq!(flash.counters.second_chances_used, 1);
+    assert_eq!(flash.counters.value(&SECOND_CHANCES_USED), 1);
     // That was the end of the block again: 5 and 13 moved. The one with 2 and 6, moved before, is merged when it is next.
-    assert_eq!((flash.counters.second_chances, flash.counters.merges), (5, [0, 0, 0]));
+    assert_eq!((flash.counters.value(&SECOND_CHANCES), merges(&flash.counters)), (5, [0, 0, 0]));
     for lpn in [10, 11, 14, 15, 17] {
         write(&mut flash, &mut scheme, lpn, 1, Done::READY);
     }
-    assert!(flash.counters.merges[2] >= 2, "{:?}", flash.counters);
+    assert!(merges(&flash.counters)[2] >= 2, "{:?}", flash.counters);
     scheme.check(&flash).unwrap();
 }
 
@@ -157,13 +168,13 @@ fn adapt_moves_a_full_block_and_reuses_an_empty_one() {
         write(&mut flash, &mut scheme, lpn, 1, Done::READY);
     }
     // The second block (6, 7, 9, 10) has no valid page left and was erased before its turn.
-    assert_eq!((flash.counters.early_reuses, operations(&flash.counters)), (1, (0, 0, 1, 12)));
+    assert_eq!((flash.counters.value(&EARLY_REUSES), operations(&flash.counters)), (1, (0, 0, 1, 12)));
     for lpn in [13, 14, 10, 17, 18] {
         write(&mut flash, &mut scheme, lpn, 1, Done::READY);
     }
     // Three blocks: the head full and valid, the next one without its 10: the head moves, the next one is merged.
-    assert_eq!(flash.counters.aggregated_moves, 1);
-    assert_eq!(flash.counters.merges, [0, 0, 2]);
+    assert_eq!(own::<AdaptFtl>(&flash.counters, "aggregated_moves"), 1);
+    assert_eq!(merges(&flash.counters), [0, 0, 2]);
     scheme.check(&flash).unwrap();
 }
 
@@ -193,7 +204,7 @@ fn cut_everywhere<P: Policy>(config: &Config, units: u32, seed: u64, requests: &
         flash.nand_mut().advance(done);
     }
     scheme.check(&flash).unwrap();
-    let merges = flash.counters.merges;
+    let merges = merges(&flash.counters);
     let nand = flash.into_nand();
     let log = nand.log();
     let mut cutter = log.cutter();
@@ -252,12 +263,12 @@ fn bast_switches_merges_partially_and_in_full() {
     let (mut flash, mut scheme) = filled::<BastFtl>(1, &config);
     write(&mut flash, &mut scheme, 4, 4, Done::READY);
     write(&mut flash, &mut scheme, 8, 2, Done::READY);
-    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([1, 0, 0], (0, 0, 1, 6)));
+    assert_eq!((merges(&flash.counters), operations(&flash.counters)), ([1, 0, 0], (0, 0, 1, 6)));
     write(&mut flash, &mut scheme, 13, 1, Done::READY);
-    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([1, 1, 0], (2, 2, 2, 7)));
+    assert_eq!((merges(&flash.counters), operations(&flash.counters)), ([1, 1, 0], (2, 2, 2, 7)));
     write(&mut flash, &mut scheme, 4, 1, Done::READY);
     // Page 13 stands at offset 0 of its log block: gathered into a fresh block, data block and log block erased.
-    assert_eq!((flash.counters.merges, operations(&flash.counters)), ([1, 1, 1], (6, 6, 4, 8)));
+    assert_eq!((merges(&flash.counters), operations(&flash.counters)), ([1, 1, 1], (6, 6, 4, 8)));
     scheme.check(&flash).unwrap();
 }
 

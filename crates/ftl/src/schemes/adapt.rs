@@ -30,9 +30,14 @@
 //!   look at the HAT, so that a write comes to an end.
 //! - tau is a share of a block's pages, 87.5 % = 56 of 64.
 
+use crate::counters::Stat;
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, switches, RandomArea};
 use crate::log_block::sequential::SequentialArea;
+use crate::log_block::stats::{
+    EARLY_REUSES, FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SECOND_CHANCES,
+    SECOND_CHANCES_USED, SEQUENTIAL_BLOCKS, SWITCH_MERGES,
+};
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
@@ -49,6 +54,21 @@ const INEFFECTIVE: f64 = 0.1;
 const HAT_ENTRY: u64 = 6;
 /// Random log blocks without which there is nothing to choose: two at the head, one at the rear.
 const LEAST_RANDOM: u32 = 3;
+
+/// Questions to the historical access table.
+const HAT_LOOKUPS: Stat = Stat::new(
+    9,
+    "hat_lookups",
+    "pages",
+    "valid pages of such blocks looked up in the historical access table (HAT)",
+)
+.of(&LOG_VICTIM_PAGES);
+/// Answers of it.
+const HAT_HITS: Stat = Stat::new(10, "hat_hits", "pages", "of these, known to it").of(&HAT_LOOKUPS);
+/// Aggregated data movement.
+const AGGREGATED_MOVES: Stat =
+    Stat::new(11, "aggregated_moves", "blocks", "whole log blocks put back to the rear of the log")
+        .of(&LOG_VICTIMS);
 
 #[derive(Clone, Copy, Debug)]
 struct Techniques {
@@ -88,6 +108,7 @@ impl Policy for Adapt {
         name: "adapt",
         what: "log blocks with adaptive areas, predicted transfers, aggregated moves and early reuse",
         paper: "Wang and Wong, MSST 2012",
+        stats: &[SWITCH_MERGES, PARTIAL_MERGES, FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, SECOND_CHANCES, SECOND_CHANCES_USED, HAT_LOOKUPS, HAT_HITS, AGGREGATED_MOVES, SEQUENTIAL_BLOCKS, EARLY_REUSES],
         parameters: &[
             LOG,
             Parameter {
@@ -362,7 +383,7 @@ impl Adapt {
         if !(self.techniques.aggregation && full && emptier && self.random.len() > 1) {
             return Some(head);
         }
-        flash.counters.aggregated_moves += 1;
+        flash.counters.count(&AGGREGATED_MOVES, 1);
         let victim = self.random.blocks.pop_front();
         // Just ahead of the block that is written.
         self.random.blocks.insert(self.random.blocks.len() - 1, head);
@@ -397,8 +418,8 @@ impl Adapt {
     /// Whether the HAT knows a page of a victim (algorithm 2, line 19).
     fn is_known<N: Nand>(&self, flash: &mut Flash<N>, lpn: Lpn) -> bool {
         let known = self.hat.knows(lpn);
-        flash.counters.hat_lookups += 1;
-        flash.counters.hat_hits += u64::from(known);
+        flash.counters.count(&HAT_LOOKUPS, 1);
+        flash.counters.count(&HAT_HITS, u64::from(known));
         known
     }
 
@@ -413,7 +434,7 @@ impl Adapt {
             }
             if let Some(at) = self.random.blocks.iter().position(|&other| other == block) {
                 self.random.blocks.remove(at);
-                flash.counters.early_reuses += 1;
+                flash.counters.count(&EARLY_REUSES, 1);
                 self.random.free(core, flash, block)?;
             }
         }

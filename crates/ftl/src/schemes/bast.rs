@@ -15,6 +15,7 @@ use crate::flash::Flash;
 use crate::list::NONE;
 use crate::log_block::random::{page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
+use crate::log_block::stats::{FULL_MERGES, PARTIAL_MERGES, SWITCH_MERGES};
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info};
 use nand::{Done, Fault, Nand};
@@ -40,6 +41,7 @@ impl Policy for Bast {
         name: "bast",
         what: "log blocks that belong to one logical block each",
         paper: "Kim et al., IEEE TCE 2002",
+        stats: &[SWITCH_MERGES, PARTIAL_MERGES, FULL_MERGES],
         parameters: &[LOG],
     };
     const LEAST_LOG: u32 = 1;

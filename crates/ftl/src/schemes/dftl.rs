@@ -86,6 +86,7 @@ impl Mapping for CachedTable {
         name: "dftl",
         what: "demand-cached page map, segmented LRU over single entries, batch updates in collection",
         paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009",
+        stats: &[],
         parameters: &[Parameter {
             name: "protected",
             default: "50",

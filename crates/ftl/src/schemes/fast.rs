@@ -18,6 +18,9 @@
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
+use crate::log_block::stats::{
+    FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SEQUENTIAL_BLOCKS, SWITCH_MERGES,
+};
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info};
 use nand::{Done, Fault, Nand};
@@ -37,6 +40,14 @@ impl Policy for Fast {
         name: "fast",
         what: "log blocks: one for sequential writes, the rest fully associative, emptied in order",
         paper: "Lee et al., ACM TECS 2007",
+        stats: &[
+            SWITCH_MERGES,
+            PARTIAL_MERGES,
+            FULL_MERGES,
+            LOG_VICTIMS,
+            LOG_VICTIM_PAGES,
+            SEQUENTIAL_BLOCKS,
+        ],
         parameters: &[LOG],
     };
     const LEAST_LOG: u32 = 2;

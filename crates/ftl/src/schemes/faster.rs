@@ -16,6 +16,10 @@ use super::fast::write_to_data_or_sw;
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
+use crate::log_block::stats::{
+    FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SECOND_CHANCES, SECOND_CHANCES_USED,
+    SEQUENTIAL_BLOCKS, SWITCH_MERGES,
+};
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info};
 use nand::{Done, Fault, Nand};
@@ -35,6 +39,16 @@ impl Policy for Faster {
         name: "faster",
         what: "FAST whose log pages get a second chance before they are merged",
         paper: "Lim et al., SNAPI 2010",
+        stats: &[
+            SWITCH_MERGES,
+            PARTIAL_MERGES,
+            FULL_MERGES,
+            LOG_VICTIMS,
+            LOG_VICTIM_PAGES,
+            SECOND_CHANCES,
+            SECOND_CHANCES_USED,
+            SEQUENTIAL_BLOCKS,
+        ],
         parameters: &[LOG],
     };
     const LEAST_LOG: u32 = 3;

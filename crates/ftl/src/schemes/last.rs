@@ -18,6 +18,10 @@
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
+use crate::log_block::stats::{
+    EARLY_REUSES, FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SEQUENTIAL_BLOCKS,
+    SWITCH_MERGES,
+};
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
@@ -41,6 +45,15 @@ impl Policy for Last {
         name: "last",
         what: "log blocks: sequential by request size, random ones divided into hot and cold",
         paper: "Lee et al., ACM SIGOPS OSR 2008",
+        stats: &[
+            SWITCH_MERGES,
+            PARTIAL_MERGES,
+            FULL_MERGES,
+            LOG_VICTIMS,
+            LOG_VICTIM_PAGES,
+            SEQUENTIAL_BLOCKS,
+            EARLY_REUSES,
+        ],
         parameters: &[
             LOG,
             Parameter { name: "threshold", default: "2", what: "pages of a sequential request" },
@@ -168,7 +181,7 @@ impl Last {
                 if core.is_dead_log(block) && Some(block) != area.rear(core) {
                     if let Some(at) = area.blocks.iter().position(|&other| other == block) {
                         area.blocks.remove(at);
-                        flash.counters.early_reuses += 1;
+                        flash.counters.count(&EARLY_REUSES, 1);
                         area.free(core, flash, block)?;
                     }
                 }

@@ -142,6 +142,7 @@ impl Mapping for LazyTable {
         name: "lazyftl",
         what: "page map whose writes ask for no mapping; new mappings are committed in batches, old pages invalidated then",
         paper: "Ma, Feng, Li: LazyFTL, SIGMOD 2011",
+        stats: &[],
         parameters: &[Parameter {
             name: "updates",
             default: "50",

@@ -49,6 +49,7 @@ impl Mapping for WholeTable {
         name: "page",
         what: "page map with the whole table in memory: the bound (\"ideal\", \"optimal\")",
         paper: "the baseline of every paper",
+        stats: &[],
         parameters: &[],
     };
 

@@ -265,6 +265,7 @@ impl Mapping for SpatialTable {
         name: "sftl",
         what: "whole translation pages cached, compressed by sequential runs; a dirty buffer for sparse dirty entries",
         paper: "Jiang et al.: S-FTL, MSST 2011",
+        stats: &[],
         parameters: &[
             Parameter {
                 name: "buffer",

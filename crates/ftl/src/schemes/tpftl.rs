@@ -308,6 +308,7 @@ impl Mapping for ClusteredTable {
         name: "tpftl",
         what: "two-level LRU mapping cache, adaptive prefetching, batched write-back",
         paper: "Zhou et al.: An Efficient Page-level FTL to Optimize Address Translation, EuroSys 2015",
+        stats: &[],
         parameters: &[
             Parameter {
                 name: "techniques",

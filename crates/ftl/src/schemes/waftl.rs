@@ -22,6 +22,7 @@
 use crate::flash::Flash;
 use crate::log_block::random::{page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
+use crate::log_block::stats::{FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SWITCH_MERGES};
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
@@ -46,6 +47,7 @@ impl Policy for Waftl {
         name: "waftl",
         what: "a buffer zone that migrates as a whole into page- or block-mapped data blocks",
         paper: "Wei et al., MSST 2011",
+        stats: &[SWITCH_MERGES, PARTIAL_MERGES, FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES],
         parameters: &[
             LOG,
             Parameter { name: "pmb", default: "25", what: "page-mapped data blocks, % of the log" },

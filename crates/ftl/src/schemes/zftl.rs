@@ -180,6 +180,7 @@ impl Mapping for ZoneTable {
         name: "zftl",
         what: "mappings of one zone cached at a time: an active translation page, and entries evicted in batches",
         paper: "Wang, Zhang, Kang: ZFTL, ICCT 2012",
+        stats: &[],
         parameters: &[Parameter {
             name: "zone",
             default: "16",

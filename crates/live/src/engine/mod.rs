@@ -282,6 +282,7 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
         let device = &core.device;
         Some(Snapshot {
             counters: device.counters().clone(),
+            stats: S::INFO.stats,
             virtual_latency: core.clock.latencies.clone(),
             wall_latency: self.wall.lock().ok()?.clone(),
             virtual_ns,

@@ -166,6 +166,18 @@ pub fn to_csv(runs: &[Run]) -> Result<String, OutputError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Names of what registered schemes count themselves, each once, in the order of the schemes: a column for each, which is
+/// empty for the others.
+fn own_stats() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for stat in ftl::schemes::ALL.iter().flat_map(|info| info.stats) {
+        if !names.contains(&stat.name) {
+            names.push(stat.name);
+        }
+    }
+    names
+}
+
 /// Columns of a row with their names; the same names whatever the record holds.
 fn columns(run: &Run, phase: &Phase) -> Vec<(String, String)> {
     let mut row = Row(Vec::with_capacity(128));
@@ -283,20 +295,9 @@ fn flash(row: &mut Row, phase: &Phase) {
     row.put("collections_background", phase.gc.background);
     row.put("valid_moved_data", phase.gc.valid_moved_data);
     row.put("valid_moved_translation", phase.gc.valid_moved_translation);
-    row.put("merges_switch", phase.merges.switch);
-    row.put("merges_partial", phase.merges.partial);
-    row.put("merges_full", phase.merges.full);
-    row.put("second_chances", phase.merges.second_chances);
-    row.put("second_chances_used", phase.merges.second_chances_used);
-    row.put("log_victims", phase.merges.log_victims);
-    row.put("log_victim_pages", phase.merges.log_victim_pages);
-    row.put("hat_lookups", phase.merges.hat_lookups);
-    row.put("hat_hits", phase.merges.hat_hits);
-    row.put("aggregated_moves", phase.merges.aggregated_moves);
-    row.put("early_reuses", phase.merges.early_reuses);
-    row.put("sequential_blocks", phase.merges.sequential_blocks);
-    row.maybe("regression_iterations", phase.regressions.mean_iterations());
-    row.maybe("outlier_share", phase.regressions.outlier_share());
+    for stat in own_stats() {
+        row.maybe(stat, phase.stats.get(stat));
+    }
 }
 
 fn device_state(row: &mut Row, run: &Run, phase: &Phase) {

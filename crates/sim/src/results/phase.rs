@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Invariant, LatencySummary, PerKind};
+use super::{ratio, Invariant, LatencySummary, PerKind};
 
 /// Names of the causes of flash operations, as `ftl::Cause::name` gives them, in the order of every table.
 pub const CAUSES: [&str; 9] = [
@@ -108,12 +108,8 @@ pub struct Phase {
     pub mapping: MappingCounts,
     /// What garbage collection did.
     pub gc: GcCounts,
-    /// What the merges of a log-block scheme did; all zero for other schemes.
-    #[serde(default)]
-    pub merges: MergeCounts,
-    /// What making linear models of write streams took and brought (LFTL); all zero for other schemes.
-    #[serde(default, skip_serializing_if = "Regressions::is_none")]
-    pub regressions: Regressions,
+    /// What the scheme counted itself, by the name under which [`SchemeInfo::stats`](super::SchemeInfo::stats) explains it.
+    pub stats: BTreeMap<String, u64>,
     /// Wear at the end of the phase.
     pub wear: Wear,
     /// Energy spent in the phase.
@@ -152,6 +148,16 @@ pub struct CacheSample {
 }
 
 impl Phase {
+    /// A statistic of the scheme's own; `None` when the scheme has none of that name.
+    pub fn stat(&self, name: &str) -> Option<f64> {
+        self.stats.get(name).map(|&value| value as f64)
+    }
+
+    /// One statistic of the scheme's own set in relation to another; `None` when that one is missing, or zero.
+    pub fn stat_ratio(&self, name: &str, of: &str) -> Option<f64> {
+        ratio(self.stat(name)?, self.stat(of)?)
+    }
+
     /// The checks that the record alone can answer; the simulator adds those that need the device.
     pub fn invariants(&self) -> Vec<Invariant> {
         let at = |name: &str| format!("{}: {name}", self.name);
@@ -262,83 +268,6 @@ impl GcCounts {
     /// All victims collected, count.
     pub fn collections(&self) -> u64 {
         self.collections_data + self.collections_translation
-    }
-}
-
-/// What the merges of a log-block scheme did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MergeCounts {
-    /// Log blocks that became data blocks as they were, count.
-    pub switch: u64,
-    /// Log blocks that became data blocks after the rest was copied behind them, count.
-    pub partial: u64,
-    /// Logical blocks whose newest pages were gathered into another block, count.
-    pub full: u64,
-    /// Valid log pages moved on inside the log instead of being merged, count.
-    pub second_chances: u64,
-    /// Of these, rewritten or trimmed before they came round again, count.
-    pub second_chances_used: u64,
-    /// Random log blocks emptied to make room, count.
-    #[serde(default)]
-    pub log_victims: u64,
-    /// Valid pages in these when they were chosen, count.
-    #[serde(default)]
-    pub log_victim_pages: u64,
-    /// Valid pages of these that were looked up in ADAPT's historical access table (HAT), count.
-    #[serde(default)]
-    pub hat_lookups: u64,
-    /// Of these, known to it, count.
-    #[serde(default)]
-    pub hat_hits: u64,
-    /// Whole log blocks moved to the rear of the log, count.
-    pub aggregated_moves: u64,
-    /// Log blocks reused before their turn because nothing in them was valid, count.
-    pub early_reuses: u64,
-    /// Log blocks opened for sequential writes, count.
-    pub sequential_blocks: u64,
-}
-
-impl MergeCounts {
-    /// All merges, count.
-    pub fn total(&self) -> u64 {
-        self.switch + self.partial + self.full
-    }
-}
-
-/// Linear models made of write streams by RANSAC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Regressions {
-    /// Sets of mappings that a line was looked for in, count.
-    pub sets: u64,
-    /// Iterations of RANSAC that took, count.
-    pub iterations: u64,
-    /// Mappings in these sets, count.
-    pub points: u64,
-    /// Of these, outliers, count.
-    pub outliers: u64,
-    /// Outliers that there would be if models had a 16-bit float for an intercept, count.
-    pub literal_outliers: u64,
-}
-
-impl Regressions {
-    /// Whether there were none.
-    pub fn is_none(&self) -> bool {
-        self.sets == 0
-    }
-
-    /// Iterations a set; `None` without sets.
-    pub fn mean_iterations(&self) -> Option<f64> {
-        (self.sets > 0).then(|| self.iterations as f64 / self.sets as f64)
-    }
-
-    /// Share of the mappings that are outliers; `None` without mappings.
-    pub fn outlier_share(&self) -> Option<f64> {
-        (self.points > 0).then(|| self.outliers as f64 / self.points as f64)
-    }
-
-    /// The same with a 16-bit float for an intercept.
-    pub fn literal_outlier_share(&self) -> Option<f64> {
-        (self.points > 0).then(|| self.literal_outliers as f64 / self.points as f64)
     }
 }
 

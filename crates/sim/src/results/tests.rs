@@ -70,9 +70,14 @@ fn other_schemas_and_nonsense_are_refused_in_a_sentence() {
     let mut old = run();
     old.schema = 99;
     let error = from_json(&to_json(&[old]).unwrap()).unwrap_err().to_string();
-    assert_eq!(error, "results have schema 99, this version reads schema 1; run the experiment again");
+    let expected =
+        format!("results have schema 99, this version reads schema {SCHEMA}; run the experiment again");
+    assert_eq!(error, expected);
     assert!(from_json("[{").unwrap_err().to_string().contains("line 1"));
-    assert!(from_json("[{\"schema\": 1}]").unwrap_err().to_string().contains("missing field"));
+    assert!(from_json(&format!("[{{\"schema\": {SCHEMA}}}]"))
+        .unwrap_err()
+        .to_string()
+        .contains("missing field"));
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl Bench {
         let found = body()?;
         let seen = self.export.snapshot().ok_or("the device is switched off")?;
         self.export.restart(false);
-        Ok((found, sim::counted(name, &seen.counters), seen))
+        Ok((found, sim::counted(name, &seen.counters, seen.stats), seen))
     }
 
     /// Runs a program to its end, or until somebody asks to stop; gives what it said.
@@ -171,7 +171,10 @@ impl Bench {
 /// An image for the experiment's scheme and device, open.
 fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String> {
     let device = &experiment.device;
-    let mut settings = Settings::new(&experiment.scheme, experiment.cache.bytes(device.exported_pages)?);
+    let mut settings = Settings::new(
+        &experiment.scheme,
+        experiment.cache.bytes(device.exported_pages).map_err(|error| error.to_string())?,
+    );
     settings.parameters.clone_from(&experiment.parameters);
     settings.cost_benefit = experiment.victims == ftl::VictimPolicy::CostBenefit;
     let foreground = experiment.foreground_superblocks.unwrap_or(settings.foreground_superblocks);

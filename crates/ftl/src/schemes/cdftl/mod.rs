@@ -193,6 +193,7 @@ impl Mapping for TwoCaches {
         what: "two-level mapping cache: single entries in front of whole translation pages",
         paper:
             "Qin et al.: A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping, RTAS 2011",
+        stats: &[],
         parameters: &[Parameter {
             name: "pages",
             default: "50",

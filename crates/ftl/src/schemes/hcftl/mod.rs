@@ -337,6 +337,7 @@ impl Mapping for Clusters {
         name: "hcftl",
         what: "demand-cached page map; entries evicted together are packed into dynamic translation pages and come back together",
         paper: "Chen et al.: HCFTL, DATE 2019",
+        stats: &[],
         parameters: &[
             Parameter {
                 name: "cluster",

@@ -189,6 +189,7 @@ impl Mapping for Map {
         name: "leaftl",
         what: "learned segments with an error bound in log-structured levels, a write buffer, OOB reverse mapping",
         paper: "Sun et al.: LeaFTL, ASPLOS 2023",
+        stats: &[],
         parameters: &[
             Parameter { name: "gamma", default: "4", what: "error bound of approximate segments, pages" },
             Parameter {

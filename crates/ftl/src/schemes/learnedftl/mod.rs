@@ -235,6 +235,7 @@ impl Mapping for LearnedTable {
         name: "learnedftl",
         what: "demand cache with in-place-updated linear models, group-based allocation, training in collection",
         paper: "Wang et al.: LearnedFTL: A Learning-based Page-level FTL for Reducing Double Reads, HPCA 2024",
+        stats: &[],
         parameters: &[
             Parameter { name: "pieces", default: "8", what: "linear pieces of a GTD entry's model" },
             Parameter {

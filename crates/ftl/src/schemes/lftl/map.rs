@@ -4,6 +4,7 @@ use super::cache::{Answer, Cache, PutOut, MODEL_BYTES, NODE_BYTES, POINT_BYTES};
 use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
 use super::open::Open;
 use super::record::{Chunk, Covering, Packer, Parts};
+use super::stats;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::mapping::{How, Lookup, Pages};
@@ -363,11 +364,11 @@ impl Map {
             outliers += self.apply(flash, first, own.model, own.last, trained);
         }
         let counters = &mut flash.counters;
-        counters.regressions += u64::from(self.trainer.iterations > 0);
-        counters.regression_iterations += u64::from(self.trainer.iterations);
-        counters.regression_points += self.points.len() as u64;
-        counters.regression_outliers += outliers;
-        counters.regression_literal_outliers += self.trainer.literal_outliers;
+        counters.count(&stats::REGRESSIONS, u64::from(self.trainer.iterations > 0));
+        counters.count(&stats::ITERATIONS, u64::from(self.trainer.iterations));
+        counters.count(&stats::POINTS, self.points.len() as u64);
+        counters.count(&stats::OUTLIERS, outliers);
+        counters.count(&stats::LITERAL_OUTLIERS, self.trainer.literal_outliers);
     }
 
     /// Enters a sub-model in each chunk that it covers. Where it has a single page, that is an outlier. Returns how many such

@@ -44,6 +44,7 @@ pub mod map;
 pub mod open;
 pub mod record;
 mod recover;
+mod stats;
 mod writer;
 
 use crate::counters::Cause;
@@ -126,6 +127,7 @@ impl Mapping for Map {
         name: "lftl",
         what: "linear models of write streams, by subspace; outliers, models and log mappings in one demand cache",
         paper: "Du et al.: A Practical Learning-Based FTL for Memory Constrained Mobile Flash Storage",
+        stats: &stats::ALL,
         parameters: &[
             Parameter {
                 name: "subspace",

@@ -1,13 +1,13 @@
 //! The host: jobs that keep requests in flight, and requests that arrive when they will.
 //!
-//! One [`Engine`] runs one phase. A request goes through
+//! One [`Host`] runs one phase. A request goes through
 //!
 //! | step | where |
 //! | --- | --- |
-//! | it is drawn from its job's stream, or arrives | [`Engine::issue`], [`Engine::arrive`] |
-//! | host software handles it, if that takes time | [`Engine::submit`] |
-//! | the device gets it; its completion is watched | [`Engine::dispatch`] |
-//! | it completes; its latency is recorded, and the job issues its next | [`Engine::complete`] |
+//! | it is drawn from its job's stream, or arrives | [`Host::issue`], [`Host::arrive`] |
+//! | host software handles it, if that takes time | [`Host::submit`] |
+//! | the device gets it; its completion is watched | [`Host::dispatch`] |
+//! | it completes; its latency is recorded, and the job issues its next | [`Host::complete`] |
 //!
 //! Requests live in slots that are made before the phase begins; the tag of a report names the slot. A request that
 //! does not begin and end on a page is widened to whole pages, so a write of part of a page counts as a write of the
@@ -22,44 +22,44 @@ use workload::{InputError, Kind, Request};
 
 use crate::look::{Look, Tell};
 use crate::meter::{Meter, Reading};
-use crate::plan::Goal;
+use crate::plan::{ArrivalPlan, Goal, HostSoftware, JobPlan, Plan};
 use crate::reference::{Mismatch, Reference};
 use crate::source::{Ring, Stream};
 
-/// A timing model, and whether time passes in it.
-pub(crate) trait Clock: Timing {
+/// A timing model under a host, which must know whether time passes in it.
+pub(crate) trait Timed: Timing {
     /// Without time there is no pacing, no thinking, no runtime and no latency.
     const TICKS: bool;
 }
 
-impl Clock for NoClock {
+impl Timed for NoClock {
     const TICKS: bool = false;
 }
 
-impl Clock for Reserved {
+impl Timed for Reserved {
     const TICKS: bool = true;
 }
 
-impl Clock for Queued {
+impl Timed for Queued {
     const TICKS: bool = true;
 }
 
-/// A device, and what it must hold.
+/// What a phase runs on: a device, and what every page of it must hold.
 #[derive(Clone)]
-pub(crate) struct World<S, T: Timing> {
+pub(crate) struct Rig<S, T: Timing> {
     pub(crate) device: Device<S, SimNand<T>>,
     pub(crate) reference: Reference,
 }
 
-impl<S: Scheme> World<S, NoClock> {
+impl<S: Scheme> Rig<S, NoClock> {
     /// The same device under another clock. Only from no clock to one: schemes keep completions
     /// of the clock that they ran under, and another clock could not read them.
-    pub(crate) fn with_clock<U: Timing>(self, clock: U) -> World<S, U> {
-        World { device: self.device.map_nand(|nand| nand.with_timing(clock)), reference: self.reference }
+    pub(crate) fn with_clock<U: Timing>(self, clock: U) -> Rig<S, U> {
+        Rig { device: self.device.map_nand(|nand| nand.with_timing(clock)), reference: self.reference }
     }
 }
 
-impl<S: Scheme, T: Timing> World<S, T> {
+impl<S: Scheme, T: Timing> Rig<S, T> {
     #[inline]
     pub(crate) fn clock(&mut self) -> &mut T {
         self.device.nand_mut().timing()
@@ -95,34 +95,9 @@ pub(crate) enum Stop {
     Unasked(Fault),
 }
 
-/// Host software: `cpus` processors that each handle one request at a time, first come first served.
-#[derive(Clone, Debug)]
-pub(crate) struct HostSoftware {
-    overhead_ns: u64,
-    free_ns: Vec<u64>,
-}
-
-impl HostSoftware {
-    pub(crate) fn new(overhead_ns: u64, cpus: u32) -> HostSoftware {
-        HostSoftware { overhead_ns, free_ns: vec![0; cpus.max(1) as usize] }
-    }
-
-    /// When a request submitted now is through.
-    fn serve(&mut self, now_ns: u64) -> u64 {
-        let mut first = 0;
-        for cpu in 1..self.free_ns.len() {
-            if self.free_ns[cpu] < self.free_ns[first] {
-                first = cpu;
-            }
-        }
-        self.free_ns[first] = self.free_ns[first].max(now_ns) + self.overhead_ns;
-        self.free_ns[first]
-    }
-}
-
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct InFlight {
     since_ns: u64,
     bytes: u64,
     first: u32,
@@ -132,9 +107,10 @@ struct Slot {
     failed: bool,
 }
 
-const EMPTY_SLOT: Slot = Slot { since_ns: 0, bytes: 0, first: 0, pages: 0, job: 0, kind: 0, failed: false };
+const NOTHING_IN_FLIGHT: InFlight =
+    InFlight { since_ns: 0, bytes: 0, first: 0, pages: 0, job: 0, kind: 0, failed: false };
 
-/// `Slot::job` of a request that belongs to no job: it arrived.
+/// `InFlight::job` of a request that belongs to no job: it arrived.
 const ARRIVED: u32 = u32::MAX;
 
 /// The upper two bits of a tag say what is reported, the lower thirty of what.
@@ -167,17 +143,6 @@ enum State {
     Over,
 }
 
-/// What a job of a phase does.
-pub(crate) struct JobPlan {
-    pub(crate) stream: Stream,
-    pub(crate) depth: u32,
-    /// Time after which it issues no more, ns.
-    pub(crate) runtime_ns: Option<u64>,
-    /// Pause after every `think_blocks` completions, ns.
-    pub(crate) think_ns: u64,
-    pub(crate) think_blocks: u64,
-}
-
 struct Job {
     stream: Stream,
     ring: Ring,
@@ -194,13 +159,6 @@ struct Job {
     think_left: u64,
 }
 
-/// Requests that arrive at times of their own.
-pub(crate) struct ArrivalPlan {
-    pub(crate) stream: Stream,
-    /// Most requests the device is given at once.
-    pub(crate) outstanding: Option<u32>,
-}
-
 struct Arrivals {
     stream: Stream,
     ring: Ring,
@@ -213,20 +171,11 @@ struct Arrivals {
     idle: Vec<u32>,
 }
 
-/// What happens in a phase.
-pub(crate) struct Plan {
-    pub(crate) jobs: Vec<JobPlan>,
-    pub(crate) arrivals: Option<ArrivalPlan>,
-    pub(crate) software: HostSoftware,
-    /// Time between two calls of [`Scheme::rewrite`], ns.
-    pub(crate) rewrite_every_ns: Option<u64>,
-}
-
 /// Runs one phase.
-pub(crate) struct Engine<'a, S: Scheme, T: Clock> {
-    world: &'a mut World<S, T>,
+pub(crate) struct Host<'a, S: Scheme, T: Timed> {
+    rig: &'a mut Rig<S, T>,
     pub(crate) meter: Meter,
-    slots: Vec<Slot>,
+    slots: Vec<InFlight>,
     jobs: Vec<Job>,
     arrivals: Option<Arrivals>,
     software: HostSoftware,
@@ -242,10 +191,10 @@ pub(crate) struct Engine<'a, S: Scheme, T: Clock> {
     told: u32,
 }
 
-impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
+impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
     /// Prepares a phase. Nothing is in flight.
-    pub(crate) fn new(world: &'a mut World<S, T>, plan: Plan, meter: Meter) -> Self {
-        let page_shift = world.device.nand().geometry().page_bytes.trailing_zeros();
+    pub(crate) fn new(rig: &'a mut Rig<S, T>, plan: Plan, meter: Meter) -> Self {
+        let page_shift = rig.device.nand().geometry().page_bytes.trailing_zeros();
         let begun_ns = meter.begun_ns;
         let mut slots = Vec::new();
         let rings = plan.jobs.len();
@@ -253,8 +202,8 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         let jobs: Vec<Job> =
             jobs.map(|(job, plan)| Job::new(job, rings, plan, begun_ns, &mut slots)).collect();
         let arrivals = plan.arrivals.map(|plan| Arrivals::new(plan, &mut slots));
-        Engine {
-            world,
+        Host {
+            rig,
             meter,
             active: jobs.len() as u32 + u32::from(arrivals.is_some()),
             slots,
@@ -282,7 +231,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         self.await_rewrite();
         self.offer_idle()?;
         while !self.over() {
-            let Some((tag, now_ns)) = self.world.clock().next() else { break };
+            let Some((tag, now_ns)) = self.rig.clock().next() else { break };
             self.advance(now_ns, goal, tell);
             match tag >> TAG_SHIFT {
                 COMPLETED => self.complete(tag)?,
@@ -326,10 +275,11 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         let bytes = self.meter.tally.iter().map(|tally| tally.bytes).sum();
         tell.far(goal.fraction(self.meter.completed, bytes, now_ns - self.meter.begun_ns));
         if tell.wants() {
-            let dies = self.world.clock().die_use();
-            let device = &self.world.device;
+            let dies = self.rig.clock().die_use();
+            let device = &self.rig.device;
             tell.look(Look {
                 counters: device.counters().clone(),
+                stats: S::INFO.stats,
                 latency: self.meter.latency.clone(),
                 now_ns,
                 dies,
@@ -344,7 +294,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     /// What the series reads.
     #[cold]
     pub(crate) fn reading(&self) -> Reading {
-        let counters = self.world.device.counters();
+        let counters = self.rig.device.counters();
         Reading {
             requests: self.meter.completed,
             latency_sum_ns: self.meter.latency_sum_ns,
@@ -355,7 +305,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
             flash_reads: counters.all_reads(),
             flash_programs: counters.all_programs(),
             collections: counters.collections_data + counters.collections_translation,
-            free_superblocks: self.world.device.flash().free_superblocks(),
+            free_superblocks: self.rig.device.flash().free_superblocks(),
         }
     }
 
@@ -368,11 +318,11 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         let (first, pages) = self.pages(&request)?;
         let job = self.slots[slot as usize].job;
         self.slots[slot as usize] =
-            Slot { since_ns, bytes: request.bytes, first, pages, job, kind: kind as u8, failed: false };
+            InFlight { since_ns, bytes: request.bytes, first, pages, job, kind: kind as u8, failed: false };
         self.meter.tally[kind].issued += 1;
         if T::TICKS && self.software.overhead_ns > 0 {
             let through_ns = self.software.serve(self.meter.now_ns);
-            self.world.clock().alarm(through_ns, SUBMITTED << TAG_SHIFT | slot);
+            self.rig.clock().alarm(through_ns, SUBMITTED << TAG_SHIFT | slot);
             return Ok(());
         }
         self.dispatch(slot)
@@ -399,7 +349,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         let what = if request.bytes == 0 {
             format!("a {kind} at byte {} has no length", request.offset)
         } else {
-            let exported = u64::from(self.world.device.exported_pages()) << self.page_shift;
+            let exported = u64::from(self.rig.device.exported_pages()) << self.page_shift;
             format!(
                 "a {kind} of {} bytes at byte {} is outside the device, which has {exported} bytes",
                 request.bytes, request.offset
@@ -411,10 +361,10 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     /// Gives the request to the device.
     #[inline]
     fn dispatch(&mut self, slot: u32) -> Result<(), Stop> {
-        let Slot { first, pages, kind, .. } = self.slots[slot as usize];
+        let InFlight { first, pages, kind, .. } = self.slots[slot as usize];
         const OPS: [HostOp; 4] = [HostOp::Read, HostOp::Write, HostOp::Trim, HostOp::Flush];
         let op = OPS[usize::from(kind)];
-        let World { device, reference } = &mut *self.world;
+        let Rig { device, reference } = &mut *self.rig;
         let at = device.nand_mut().timing().arrival();
         let write = op == HostOp::Write;
         let outcome = device.request(op, Lpn(first), pages, at, &mut |lpn, seen| {
@@ -430,19 +380,19 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         if let Some(mismatch) = reference.mismatch() {
             return Err(Stop::Mismatch { request: self.meter.issued(), mismatch });
         }
-        let lookups = self.world.device.counters().lookups;
+        let lookups = self.rig.device.counters().lookups;
         if lookups >= self.meter.occupancy.due {
-            self.meter.occupancy.look(self.world.device.scheme(), lookups);
+            self.meter.occupancy.look(self.rig.device.scheme(), lookups);
         }
         self.slots[slot as usize].failed = outcome.failed > 0;
-        self.world.clock().watch(outcome.done, slot);
+        self.rig.clock().watch(outcome.done, slot);
         Ok(())
     }
 
     /// The request in `slot` was answered.
     #[inline]
     fn complete(&mut self, slot: u32) -> Result<(), Stop> {
-        let Slot { since_ns, bytes, job, kind, failed, .. } = self.slots[slot as usize];
+        let InFlight { since_ns, bytes, job, kind, failed, .. } = self.slots[slot as usize];
         self.meter.complete(usize::from(kind), self.meter.now_ns - since_ns, bytes, failed, T::TICKS);
         if job == ARRIVED {
             return self.give_waiting(slot);
@@ -484,7 +434,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         };
         let this = &mut self.jobs[job as usize];
         if let Some(request) = this.ring.soon() {
-            expect(self.world, self.page_shift, request, true);
+            expect(self.rig, self.page_shift, request, true);
         }
         if T::TICKS {
             let at_ns = if request.arrival_ns > 0 { self.meter.begun_ns + request.arrival_ns } else { 0 };
@@ -496,7 +446,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
                 this.paced = Some(request);
                 this.state = State::Paced;
                 this.idle.push(slot);
-                self.world.clock().alarm(at_ns, AWAKE << TAG_SHIFT | job);
+                self.rig.clock().alarm(at_ns, AWAKE << TAG_SHIFT | job);
                 return Ok(());
             }
         }
@@ -517,7 +467,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     fn draw(&mut self, job: u32) -> Result<Option<Request>, Stop> {
         let this = &mut self.jobs[job as usize];
         this.ring.draw(&mut this.stream).map_err(Stop::Input)?;
-        expect_all(self.world, self.page_shift, &this.ring);
+        expect_all(self.rig, self.page_shift, &this.ring);
         Ok(this.ring.take())
     }
 
@@ -552,7 +502,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         if this.state == State::Quiescing && this.in_flight == 0 {
             this.state = State::Thinking;
             let until_ns = now_ns + this.think_ns;
-            self.world.clock().alarm(until_ns, AWAKE << TAG_SHIFT | job);
+            self.rig.clock().alarm(until_ns, AWAKE << TAG_SHIFT | job);
         }
         self.issue_all(job)
     }
@@ -565,16 +515,16 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         arrivals.next = arrivals.ring.take();
         if arrivals.next.is_none() {
             arrivals.ring.draw(&mut arrivals.stream).map_err(Stop::Input)?;
-            expect_all(self.world, self.page_shift, &arrivals.ring);
+            expect_all(self.rig, self.page_shift, &arrivals.ring);
             arrivals.next = arrivals.ring.take();
         }
         if let Some(request) = arrivals.ring.soon() {
-            expect(self.world, self.page_shift, request, true);
+            expect(self.rig, self.page_shift, request, true);
         }
         match arrivals.next {
             Some(request) => {
                 let at_ns = self.meter.begun_ns.saturating_add(request.arrival_ns);
-                self.world.clock().alarm(at_ns, ARRIVAL);
+                self.rig.clock().alarm(at_ns, ARRIVAL);
             }
             None => self.active -= 1,
         }
@@ -592,7 +542,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         } else {
             arrivals.taken += 1;
             let slot = arrivals.idle.pop().unwrap_or_else(|| {
-                self.slots.push(Slot { job: ARRIVED, ..EMPTY_SLOT });
+                self.slots.push(InFlight { job: ARRIVED, ..NOTHING_IN_FLIGHT });
                 self.slots.len() as u32 - 1
             });
             self.submit(slot, request, now_ns)?;
@@ -618,7 +568,7 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     /// Sets the alarm for the next pages to rewrite.
     fn await_rewrite(&mut self) {
         if let Some(every_ns) = self.rewrite_every_ns.filter(|_| T::TICKS) {
-            self.world.clock().alarm(self.meter.now_ns + every_ns, REWRITE);
+            self.rig.clock().alarm(self.meter.now_ns + every_ns, REWRITE);
         }
     }
 
@@ -626,9 +576,9 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
     #[cold]
     fn rewrite(&mut self) -> Result<(), Stop> {
         if !self.rewriting && !self.over() {
-            if let Some(done) = unasked(self.world.device.rewrite())? {
+            if let Some(done) = unasked(self.rig.device.rewrite())? {
                 self.rewriting = true;
-                self.world.clock().watch(done, REWRITTEN);
+                self.rig.clock().watch(done, REWRITTEN);
             }
         }
         self.await_rewrite();
@@ -652,9 +602,9 @@ impl<'a, S: Scheme, T: Clock> Engine<'a, S, T> {
         } else {
             (self.idle_at_ns, self.idle_repeats) = (now_ns, 0);
         }
-        if let Some(done) = unasked(self.world.device.idle())? {
+        if let Some(done) = unasked(self.rig.device.idle())? {
             self.idle_asked = true;
-            self.world.clock().watch(done, IDLE);
+            self.rig.clock().watch(done, IDLE);
         }
         Ok(())
     }
@@ -675,25 +625,28 @@ fn unasked(work: Result<Option<Done>, Fault>) -> Result<Option<Done>, Stop> {
 
 /// Tells the scheme which pages come next: those drawn just now, and the first of them again.
 #[inline]
-fn expect_all<S: Scheme, T: Timing>(world: &World<S, T>, page_shift: u32, ring: &Ring) {
+fn expect_all<S: Scheme, T: Timing>(rig: &Rig<S, T>, page_shift: u32, ring: &Ring) {
     let (waiting, soon) = ring.waiting();
     for request in waiting {
-        expect(world, page_shift, request, false);
+        expect(rig, page_shift, request, false);
     }
     for request in &waiting[..soon] {
-        expect(world, page_shift, request, true);
+        expect(rig, page_shift, request, true);
     }
 }
 
 #[inline]
-fn expect<S: Scheme, T: Timing>(world: &World<S, T>, page_shift: u32, request: &Request, soon: bool) {
-    world.device.expect(request.offset >> page_shift, soon);
+fn expect<S: Scheme, T: Timing>(rig: &Rig<S, T>, page_shift: u32, request: &Request, soon: bool) {
+    rig.device.expect(request.offset >> page_shift, soon);
 }
 
 impl Job {
-    fn new(job: usize, rings: usize, plan: JobPlan, begun_ns: u64, slots: &mut Vec<Slot>) -> Job {
+    fn new(job: usize, rings: usize, plan: JobPlan, begun_ns: u64, slots: &mut Vec<InFlight>) -> Job {
         let from = slots.len() as u32;
-        slots.resize(slots.len() + plan.depth.max(1) as usize, Slot { job: job as u32, ..EMPTY_SLOT });
+        slots.resize(
+            slots.len() + plan.depth.max(1) as usize,
+            InFlight { job: job as u32, ..NOTHING_IN_FLIGHT },
+        );
         let think_blocks = if plan.think_ns > 0 { plan.think_blocks.max(1) } else { 0 };
         Job {
             stream: plan.stream,
@@ -711,10 +664,13 @@ impl Job {
 }
 
 impl Arrivals {
-    fn new(plan: ArrivalPlan, slots: &mut Vec<Slot>) -> Arrivals {
+    fn new(plan: ArrivalPlan, slots: &mut Vec<InFlight>) -> Arrivals {
         let outstanding = plan.outstanding.unwrap_or(TAG_MASK).clamp(1, TAG_MASK);
         let from = slots.len() as u32;
-        slots.resize(slots.len() + outstanding.min(4096) as usize, Slot { job: ARRIVED, ..EMPTY_SLOT });
+        slots.resize(
+            slots.len() + outstanding.min(4096) as usize,
+            InFlight { job: ARRIVED, ..NOTHING_IN_FLIGHT },
+        );
         Arrivals {
             stream: plan.stream,
             ring: Ring::new(1),

@@ -31,11 +31,11 @@ pub use latency::{Bin, Latency, LatencySummary, HIGHEST_NS, LOWEST_NS};
 pub use output::{csv_header, from_json, pretty, to_csv, to_json, to_value, OutputError};
 pub use phase::{
     by_cause, ByCause, CacheSample, DieBusy, DieUse, EnergyUse, Faults, GcCounts, HostReads, MappingCounts,
-    MergeCounts, OpCounts, Overbooked, Phase, Regressions, Requests, Sample, TableUse, Wear, CAUSES,
+    OpCounts, Overbooked, Phase, Requests, Sample, TableUse, Wear, CAUSES,
 };
 
 /// Version of the layout of [`Run`]; raised whenever a field changes its meaning or goes away.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The kinds of host request, as workloads have them.
 pub use workload::Kind;
@@ -164,6 +164,34 @@ pub struct SchemeInfo {
     pub paper: String,
     /// Parameters as the user would write them.
     pub parameters: BTreeMap<String, String>,
+    /// What the scheme counts itself: the keys of [`Phase::stats`], in the order of every table.
+    #[serde(default)]
+    pub stats: Vec<StatInfo>,
+}
+
+/// A statistic that a scheme counts itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatInfo {
+    /// Its name in [`Phase::stats`].
+    pub name: String,
+    /// What is counted, as a plural.
+    pub unit: String,
+    /// The statistic of the same scheme that it is set in relation to, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// One line of meaning.
+    pub what: String,
+}
+
+impl From<&ftl::Stat> for StatInfo {
+    fn from(stat: &ftl::Stat) -> StatInfo {
+        StatInfo {
+            name: stat.name.to_owned(),
+            unit: stat.unit.to_owned(),
+            of: stat.of.map(str::to_owned),
+            what: stat.what.to_owned(),
+        }
+    }
 }
 
 /// The emulated device.

@@ -77,8 +77,8 @@ pub struct SweepReport {
     pub collections_translation: u64,
     /// Groups of LPNs brought together.
     pub collections_group: u64,
-    /// Merges of a log-block scheme while cuts were possible: switch, partial, full.
-    pub merges: [u64; 3],
+    /// What the scheme counted itself while cuts were possible, by the name of the statistic.
+    pub stats: BTreeMap<&'static str, u64>,
     /// How long it took.
     pub elapsed: Duration,
 }
