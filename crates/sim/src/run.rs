@@ -22,7 +22,7 @@ use crate::plan;
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, WorkloadInfo};
 use crate::source::Requests;
-use crate::spec::{Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
+use crate::spec::{BadValue, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
 pub trait Progress: Sync {
@@ -82,6 +82,9 @@ pub enum RunError {
     /// The experiment is impossible.
     #[error("{0}")]
     Spec(String),
+    /// The cache is impossible.
+    #[error("{0}")]
+    Cache(#[from] BadValue),
     /// The workload cannot be read, or does not fit the device.
     #[error("{0}")]
     Input(#[from] InputError),
@@ -267,10 +270,7 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
     }
     let depths = experiment.warm_up.iter().chain(&experiment.phases);
     for phase in depths {
-        if let Load::Closed { depth: 0, .. }
-        | Load::Fill { depth: 0, .. }
-        | Load::Open { outstanding: Some(0), .. } = phase.load
-        {
+        if let Load::Closed { depth: 0, .. } | Load::Open { outstanding: Some(0), .. } = phase.load {
             return Err(RunError::Spec(format!(
                 "phase {}: a queue depth of 0 issues nothing; give at least 1",
                 phase.name
@@ -278,7 +278,7 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
         }
     }
     let exported = experiment.device.exported_pages;
-    let mut config = Config::new(exported, experiment.cache.bytes(exported).map_err(RunError::Spec)?);
+    let mut config = Config::new(exported, experiment.cache.bytes(exported)?);
     config.parameters.clone_from(&experiment.parameters);
     config.victims = experiment.victims;
     config.foreground_superblocks =
