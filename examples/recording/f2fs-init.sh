@@ -1,4 +1,4 @@
-# Runs after crates/cli/guest/boot.sh, in the virtual machine whose device gave examples/f2fs-sample.parquet. It writes files on
+# Runs after crates/papers/guest/boot.sh, in the virtual machine whose device gave examples/f2fs-sample.parquet. It writes files on
 # F2FS, rewrites parts of them with fsync, appends, reads, removes files and trims.
 next() { block=$(((block * 1103 + 12345 + round) % 512)); }
 head -c 2097152 /dev/urandom >/tmp/data

@@ -29,7 +29,7 @@ cp rocksdb.parquet "$root/examples/rocksdb-ext4-sample.parquet"
 
 # F2FS in a virtual machine, over vhost-user-blk.
 "$ftl" create guest.ftl --device "$root/examples/small-ssd.toml" --scheme page
-guest="$root/crates/cli/guest/guest.sh"
+guest="$root/crates/papers/guest/guest.sh"
 export FTL_GUEST="$kernel"
 sh "$guest" pack packed "$root/examples/recording/f2fs-init.sh" mkfs.f2fs
 "$ftl" vhost guest.ftl guest.sock --record f2fs.parquet >said &

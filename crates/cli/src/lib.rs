@@ -1,6 +1,5 @@
 //! The `ftl` command: what it understands, and the tables and reports that it shows.
 
 pub mod commands;
-mod paper;
 pub mod report;
 pub mod table;

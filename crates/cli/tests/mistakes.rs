@@ -29,8 +29,8 @@ fn a_request_outside_the_device() {
     refused(
         &["compare", "--trace", &trace, "--device", DEVICE],
         &format!(
-            "{trace} reaches 200 MiB but device small-ssd has 104 MiB; give --address wrap to take addresses modulo the \
-             capacity, --address scale to multiply them by capacity over span, or a larger device"
+            "--address as-is is impossible: {trace} reaches 200 MiB but device small-ssd has 104 MiB; give wrap to take \
+             addresses modulo the capacity, scale to multiply them by capacity over span, or a larger device"
         ),
     );
 }
@@ -78,11 +78,11 @@ fn a_malformed_job_file() {
     refused(
         &["run", "page", "nowhere.fio"],
         "nowhere.fio: the job file cannot be read (No such file or directory (os error 2)); name a fio job file, or a \
-         trace with --trace",
+         trace with the option trace",
     );
     refused(
         &["run", "page", "examples/oltp-sample.spc"],
-        "examples/oltp-sample.spc is a trace (format spc), not a fio job file; give it with --trace",
+        "examples/oltp-sample.spc is a trace (format spc), not a fio job file; give it with the option trace",
     );
 }
 
@@ -108,8 +108,8 @@ fn a_malformed_trace() {
     );
     refused(
         &["compare", "--trace", "examples/oltp-sample.spc", "--rows", "9000..9100"],
-        "examples/oltp-sample.spc: there is no request to run: none of its 8000 rows lies in the window; give a wider \
-         --from, --until or --rows",
+        "examples/oltp-sample.spc: there is no request to run: none of its 8000 rows lies in the window of options \
+         from, until and rows; give a wider one",
     );
 }
 
@@ -224,11 +224,11 @@ fn calls_that_make_no_sense() {
     );
     refused(
         &["compare", "--depth", "3"],
-        "--depth is for --trace and --synth; set iodepth and numjobs in the job file",
+        "--depth is for a trace or a generator; set iodepth and numjobs in the job file",
     );
     refused(
         &["compare", "--timing", "none", "--policy", "fcfs"],
-        "--policy orders the queues of --timing queued; leave one of the two out",
+        "--policy orders the queues of timing queued; leave one of the two out",
     );
     refused(
         &["compare", "--json", "-", "--csv", "-"],

@@ -19,8 +19,8 @@ use nbd::Folder;
 
 #[test]
 fn f2fs_in_a_virtual_machine() {
-    let of = |path: &str| root().join("crates/cli").join(path).display().to_string();
-    let (guest, init) = (of("guest/guest.sh"), of("tests/guest/init.sh"));
+    let of = |path: &str| root().join("crates").join(path).display().to_string();
+    let (guest, init) = (of("papers/guest/guest.sh"), of("cli/tests/guest/init.sh"));
     let tools = ["mkfs.f2fs", "fsck.f2fs", "mkfs.ext4", "e2fsck"];
     let lacks = Command::new("sh").args([&guest, "lacks"]).args(tools).output().unwrap();
     if !lacks.status.success() {

@@ -13,14 +13,12 @@ use workload::fio::{Amount, BlockSize, JobSpec, Pattern, Phase as FioPhase};
 
 use crate::assemble::{self, Measured};
 use crate::cpu::{resident_bytes, Stopwatch};
-use crate::host::{HostSoftware, Rig, Timed};
-use crate::plan;
+use crate::host::{Rig, Timed};
+use crate::plan::{self, HostSoftware};
 use crate::reference::Verify;
 use crate::results::Kind;
 use crate::run::{impossible, new_rig, queued, reserved, run_phase, RunError};
 use crate::spec::{CacheSize, Load, PhaseSpec, Series};
-use crate::training;
-pub use crate::training::TrainingBench;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -74,9 +72,6 @@ pub struct BenchReport {
     pub small_device: String,
     /// By scheme, on the small device.
     pub small: Vec<SmallBench>,
-    /// What LearnedFTL's controller computes; measured with the scheme `learnedftl`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub training: Option<TrainingBench>,
 }
 
 /// One scheme on the large device.
@@ -139,10 +134,6 @@ pub fn bench(options: &BenchOptions, tell: &mut dyn FnMut(&str)) -> Result<Bench
     let is_fast = |name: &&String| !ftl::schemes::LOG_BLOCK.contains(&name.as_str());
     let usual: Vec<String> = all.iter().filter(is_fast).cloned().collect();
     for scheme in if options.schemes.is_empty() { &usual } else { &options.schemes } {
-        if scheme == "learnedftl" {
-            tell("learnedftl: training");
-            report.training = Some(training::measure(options.seed));
-        }
         let large = Large { name: scheme, options, tell: &mut *tell };
         let unknown = || impossible(format!("there is no scheme `{scheme}`; there are {}", all.join(", ")));
         report.schemes.push(ftl::schemes::with(scheme, large).ok_or_else(unknown)??);
@@ -323,9 +314,7 @@ mod tests {
         let mut told = 0;
         let report = bench(&options, &mut |_| told += 1).expect("a bench");
         assert_eq!(report.schemes.len(), ftl::schemes::ALL.len() - ftl::schemes::LOG_BLOCK.len());
-        assert_eq!(told, 5 * report.schemes.len() + 1);
-        let training = report.training.expect("learnedftl is among them");
-        assert!(training.predict_us > 0.0 && training.predicted > 0.5, "{training:?}");
+        assert_eq!(told, 5 * report.schemes.len());
         for scheme in &report.schemes {
             assert!(scheme.reads_queued.requests_per_s > 0.0 && scheme.reads_reserved.flash_ops_per_s > 0.0);
             assert!(scheme.writes_no_clock.write_amplification.is_some_and(|wa| wa >= 1.0));

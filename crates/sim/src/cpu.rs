@@ -5,19 +5,19 @@ use std::time::Instant;
 /// Measures the processor time of the thread that made it; on systems without `/proc/thread-self/schedstat` the time
 /// on the wall instead.
 #[derive(Debug)]
-pub(crate) struct Stopwatch {
+pub struct Stopwatch {
     cpu_ns: Option<u64>,
     wall: Instant,
 }
 
 impl Stopwatch {
-    /// Starts.
-    pub(crate) fn start() -> Stopwatch {
+    /// A watch that counts from now on.
+    pub fn start() -> Stopwatch {
         Stopwatch { cpu_ns: thread_cpu_ns(), wall: Instant::now() }
     }
 
     /// Seconds since the start; never negative.
-    pub(crate) fn seconds(&self) -> f64 {
+    pub fn seconds(&self) -> f64 {
         match (self.cpu_ns, thread_cpu_ns()) {
             (Some(from), Some(to)) if to > from => (to - from) as f64 * 1e-9,
             _ => self.wall.elapsed().as_secs_f64(),

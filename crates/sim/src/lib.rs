@@ -15,7 +15,8 @@
 //!
 //! | part | holds |
 //! | --- | --- |
-//! | [`Experiment`] (`spec.rs`) | what to run: a scheme, a device, warm-up, phases, seed |
+//! | [`Setup`] (`setup/`) | what to run, as data: what options, figure files and other programs say |
+//! | [`Experiment`] (`spec.rs`) | what to run, ready: a scheme, a device, warm-up, phases, seed |
 //! | [`run()`], [`compare`] (`run.rs`) | runs one, or several on the cores; every result has passed its invariants |
 //! | `host.rs`, `plan.rs`, `source.rs` | the host: closed-loop jobs, open-loop arrivals, streams of requests |
 //! | `meter.rs`, `assemble.rs` | what is counted while a phase runs, and the record made of it |
@@ -24,12 +25,15 @@
 //! | [`model`] | the analytical models of the TPFTL paper, to set beside what was found |
 //! | [`size`] | how large a mapping cache must be |
 //! | [`results`] | the record: one serde type, JSON, CSV |
-//! | [`mod@bench`], `training.rs` | the simulator's own speed, and that of LearnedFTL's training |
+//! | [`facts`], [`mod@format`] | what must stand beside every number, and numbers for people |
+//! | [`mod@bench`] | the simulator's own speed |
 #![forbid(unsafe_code)]
 
 mod assemble;
 pub mod bench;
 mod cpu;
+pub mod facts;
+pub mod format;
 mod host;
 mod invariants;
 mod look;
@@ -40,19 +44,21 @@ mod plan;
 mod reference;
 pub mod results;
 mod run;
+pub mod setup;
 pub mod size;
 mod source;
 mod spec;
 #[cfg(test)]
 mod tests;
-mod training;
 
 pub use assemble::counted;
+pub use cpu::Stopwatch;
 pub use look::Look;
 pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
 pub use run::{compare, describe, run, warm_up, Progress, RunError};
+pub use setup::{Setup, SetupError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
 pub use spec::{
-    full_table_bytes, CacheSize, Experiment, HostTime, Load, PhaseSpec, Series, SpecError, TimingModel,
+    full_table_bytes, BadValue, CacheSize, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel,
     FULL_TABLE_ENTRY_BYTES,
 };

@@ -2,7 +2,7 @@
 
 use workload::{fio, InputError};
 
-use crate::source::{Fill, Stream};
+use crate::source::Stream;
 use crate::spec::{Load, PhaseSpec};
 
 /// What a phase runs towards, as far as it is known beforehand.
@@ -103,14 +103,10 @@ pub(crate) fn plan(
             plan.jobs.push(job(Stream::closed(source.requests(device_bytes, seed)?), *depth));
             planned.goal.requests = source.count();
         }
-        Load::Fill { request_bytes, depth } => {
-            plan.jobs.push(job(Stream::Fill(Fill::new(device_bytes, *request_bytes)), *depth));
-            planned.goal.bytes = Some(device_bytes);
-        }
-        Load::LearnedFtl => {
-            let requests = workload::warm_up::learnedftl(device_bytes, seed);
-            planned.goal.bytes = Some(requests.total_bytes());
-            plan.jobs.push(job(Stream::LearnedFtl(Box::new(requests)), 1));
+        Load::WarmUp(warm_up) => {
+            let requests = warm_up.requests(device_bytes, seed).map(Ok);
+            planned.goal.bytes = Some(warm_up.bytes(device_bytes));
+            plan.jobs.push(job(Stream::Listed(Box::new(requests)), 1));
         }
     }
     Ok(planned)
@@ -127,11 +123,7 @@ fn plan_jobs(
     for spec in &phase.jobs {
         for stream in spec.streams(device_bytes, seed)? {
             if stream.time_based() && !ticks {
-                let text = format!(
-                    "[{}] runs for a time, but the clock is off, so it would never end; give io_size or loops instead of time_based",
-                    spec.name
-                );
-                return Err(InputError::in_file("", text));
+                return Err(endless(spec));
             }
             bytes = bytes.zip(stream.total_bytes()).map(|(sum, more)| sum.saturating_add(more));
             ns = ns.max(stream.runtime_ns().unwrap_or(0));
@@ -145,6 +137,15 @@ fn plan_jobs(
         }
     }
     Ok(Goal { requests: None, bytes, ns: (ns > 0 && ticks).then_some(ns) })
+}
+
+/// What is wrong with a job that runs for a time while there is no clock.
+pub(crate) fn endless(job: &fio::JobSpec) -> InputError {
+    let text = format!(
+        "[{}] runs for a time, but the clock is off, so it would never end; give io_size or loops instead of time_based",
+        job.name
+    );
+    InputError::in_file("", text)
 }
 
 /// The seed of one phase, so that two phases of the same jobs do not walk the same way.

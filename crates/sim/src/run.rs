@@ -13,16 +13,16 @@ use workload::InputError;
 
 use crate::assemble::{self, Measured};
 use crate::cpu::Stopwatch;
-use crate::host::{Host, HostSoftware, Rig, Stop, Timed};
+use crate::host::{Host, Rig, Stop, Timed};
 use crate::invariants;
 use crate::look::{Look, Tell};
 use crate::meter::{Digest, Meter};
 use crate::occupancy::Occupancy;
-use crate::plan;
+use crate::plan::{self, HostSoftware};
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo};
 use crate::source::Requests;
-use crate::spec::{Experiment, HostTime, Load, PhaseSpec, Series, SpecError, TimingModel};
+use crate::spec::{BadValue, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
 pub trait Progress: Sync {
@@ -81,7 +81,7 @@ impl Tell for Told<'_> {
 pub enum RunError {
     /// The experiment is impossible.
     #[error("{0}")]
-    Spec(#[from] SpecError),
+    Spec(#[from] BadValue),
     /// The workload cannot be read, or does not fit the device.
     #[error("{0}")]
     Input(#[from] InputError),
@@ -128,7 +128,7 @@ pub enum RunError {
 
 /// What a user can be told of an impossible experiment.
 pub(crate) fn impossible(what: impl Into<String>) -> RunError {
-    RunError::Spec(SpecError(what.into()))
+    RunError::Spec(BadValue(what.into()))
 }
 
 /// Runs one experiment. Every result has passed every invariant.
@@ -272,10 +272,7 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
     }
     let depths = experiment.warm_up.iter().chain(&experiment.phases);
     for phase in depths {
-        if let Load::Closed { depth: 0, .. }
-        | Load::Fill { depth: 0, .. }
-        | Load::Open { outstanding: Some(0), .. } = phase.load
-        {
+        if let Load::Closed { depth: 0, .. } | Load::Open { outstanding: Some(0), .. } = phase.load {
             return Err(impossible(format!(
                 "phase {}: a queue depth of 0 issues nothing; give at least 1",
                 phase.name

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use workload::fio::JobStream;
 use workload::synth::Synth;
 use workload::trace::{Trace, TraceOptions};
-use workload::warm_up::LearnedFtl;
-use workload::{InputError, Kind, Request};
+use workload::{InputError, Request};
 
 /// Requests that wait in the rings of all jobs of a phase together: far enough ahead that the memory which the mapping
 /// of one lies in has arrived before its turn, and few enough to stay in the processor's cache.
@@ -154,40 +153,9 @@ impl Source for Synthetic {
     }
 }
 
-/// Every page of the device in ascending order, written once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fill {
-    next: u64,
-    end: u64,
-    step: u64,
-}
-
-impl Fill {
-    pub(crate) fn new(device_bytes: u64, request_bytes: u64) -> Fill {
-        Fill { next: 0, end: device_bytes, step: request_bytes.max(1) }
-    }
-}
-
-impl Iterator for Fill {
-    type Item = Request;
-
-    #[inline]
-    fn next(&mut self) -> Option<Request> {
-        if self.next >= self.end {
-            return None;
-        }
-        let offset = self.next;
-        let bytes = self.step.min(self.end - offset);
-        self.next += bytes;
-        Some(Request { arrival_ns: 0, kind: Kind::Write, offset, bytes })
-    }
-}
-
 /// A sequence of requests under way. Chosen between once per filling of a ring.
 pub(crate) enum Stream {
     Fio(Box<JobStream>),
-    Fill(Fill),
-    LearnedFtl(Box<LearnedFtl>),
     Listed(Requests),
 }
 
@@ -196,8 +164,6 @@ impl Stream {
     pub(crate) fn requests(self) -> Requests {
         match self {
             Stream::Fio(requests) => Box::new(requests.map(Ok)),
-            Stream::Fill(requests) => Box::new(requests.map(Ok)),
-            Stream::LearnedFtl(requests) => Box::new(requests.map(Ok)),
             Stream::Listed(requests) => requests,
         }
     }
@@ -251,8 +217,6 @@ impl Ring {
         self.requests.clear();
         match stream {
             Stream::Fio(requests) => self.requests.extend(requests.take(self.most)),
-            Stream::Fill(requests) => self.requests.extend(requests.take(self.most)),
-            Stream::LearnedFtl(requests) => self.requests.extend(requests.take(self.most)),
             Stream::Listed(requests) => {
                 for request in requests.take(self.most) {
                     self.requests.push(request?);
@@ -268,37 +232,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fill_writes_every_byte_once() {
-        let requests: Vec<_> = Fill::new(1_000_000, 4096 * 3).collect();
-        let mut next = 0;
-        for request in &requests {
-            assert_eq!((request.offset, request.kind), (next, Kind::Write));
-            next = request.end();
-        }
-        assert_eq!(next, 1_000_000);
-    }
-
-    #[test]
     fn a_ring_passes_every_request_on_in_order() {
-        let wanted: Vec<_> = Fill::new(1000, 9).collect();
+        let wanted: Vec<_> = workload::warm_up::FILL.requests(1 << 30, 1).collect();
         let source = Listed::new("list", wanted.clone());
-        for mut stream in [
-            Stream::Fill(Fill::new(1000, 9)),
-            Stream::Listed(source.requests(1000, 0).expect("a list opens")),
-        ] {
-            let (mut ring, mut got) = (Ring::new(1), Vec::new());
-            loop {
-                match ring.take() {
-                    Some(request) => got.push(request),
-                    None => {
-                        ring.draw(&mut stream).expect("a list has no errors");
-                        if ring.waiting().0.is_empty() {
-                            break;
-                        }
+        let mut stream = Stream::Listed(source.requests(1000, 0).expect("a list opens"));
+        let (mut ring, mut got) = (Ring::new(1), Vec::new());
+        loop {
+            match ring.take() {
+                Some(request) => got.push(request),
+                None => {
+                    ring.draw(&mut stream).expect("a list has no errors");
+                    if ring.waiting().0.is_empty() {
+                        break;
                     }
                 }
             }
-            assert_eq!(got, wanted);
         }
+        assert_eq!(got, wanted);
     }
 }

@@ -7,6 +7,7 @@ use ftl::VictimPolicy;
 use nand::timing::Policy;
 use nand::SimOptions;
 use workload::fio;
+use workload::warm_up::WarmUp;
 
 use crate::reference::Verify;
 use crate::source::Source;
@@ -16,11 +17,6 @@ pub const FULL_TABLE_ENTRY_BYTES: u64 = 8;
 
 /// [`Experiment::workload_source`] of a workload that comes from no file.
 const BUILT_IN: &str = "built in";
-
-/// A part of an experiment that is impossible, as one sentence for the user.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SpecError(pub String);
 
 /// One scheme on one device under one workload.
 #[derive(Clone)]
@@ -128,14 +124,14 @@ impl CacheSize {
     /// The size in bytes for a device of `exported_pages`.
     ///
     /// # Errors
-    /// A share that is not above 0 and at most 1, or no bytes at all: one sentence.
-    pub fn bytes(self, exported_pages: u32) -> Result<u64, SpecError> {
+    /// A share that is not above 0 and at most 1, or no bytes at all.
+    pub fn bytes(self, exported_pages: u32) -> Result<u64, BadValue> {
         let full = full_table_bytes(exported_pages);
         let bytes = match self {
             CacheSize::Bytes(bytes) => bytes,
             CacheSize::Share(share) if share > 0.0 && share <= 1.0 => (share * full as f64) as u64,
             CacheSize::Share(share) => {
-                return Err(SpecError(format!(
+                return Err(BadValue(format!(
                     "a cache of {} % of the full table is impossible; give a share above 0 % and up to 100 %, or bytes",
                     share * 100.0
                 )));
@@ -143,7 +139,7 @@ impl CacheSize {
         };
         if bytes == 0 {
             let what = "a cache of 0 bytes holds no mapping; give some KiB, or a share such as 3%";
-            return Err(SpecError(what.to_owned()));
+            return Err(BadValue(what.to_owned()));
         }
         Ok(bytes)
     }
@@ -154,13 +150,18 @@ pub fn full_table_bytes(exported_pages: u32) -> u64 {
     u64::from(exported_pages) * FULL_TABLE_ENTRY_BYTES
 }
 
+/// A value that cannot be what was asked for: one sentence with what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadValue(pub String);
+
 impl std::str::FromStr for CacheSize {
-    type Err = SpecError;
+    type Err = BadValue;
 
     /// `3%`, or bytes with a unit: `8192`, `512KiB`, `2MiB`.
-    fn from_str(text: &str) -> Result<CacheSize, SpecError> {
+    fn from_str(text: &str) -> Result<CacheSize, BadValue> {
         let wrong = || {
-            SpecError(format!("`{text}` is no cache size; give a share such as 3%, or bytes such as 512KiB"))
+            BadValue(format!("`{text}` is no cache size; give a share such as 3%, or bytes such as 512KiB"))
         };
         if let Some(percent) = text.trim().strip_suffix('%') {
             let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
@@ -261,15 +262,8 @@ pub enum Load {
         /// Requests in flight, at least 1.
         depth: u32,
     },
-    /// Writes the whole device once, sequentially.
-    Fill {
-        /// Bytes of each request.
-        request_bytes: u64,
-        /// Requests in flight, at least 1.
-        depth: u32,
-    },
-    /// The warm-up of the LearnedFTL paper: six volumes in requests of 512 KiB, random first, then sequential.
-    LearnedFtl,
+    /// Writes that bring the device to a steady state, one request after the other.
+    WarmUp(&'static WarmUp),
 }
 
 impl PhaseSpec {
@@ -278,21 +272,16 @@ impl PhaseSpec {
         PhaseSpec { name: name.into(), load, host: None }
     }
 
-    /// The whole device once, sequentially, in requests of 512 KiB.
-    pub fn fill() -> PhaseSpec {
-        PhaseSpec::new("fill", Load::Fill { request_bytes: 512 << 10, depth: 1 })
-    }
-
-    /// The warm-up of the LearnedFTL paper: [`workload::warm_up::learnedftl`].
-    pub fn learnedftl() -> PhaseSpec {
-        PhaseSpec::new("learnedftl", Load::LearnedFtl)
+    /// A warm-up of [`workload::warm_up`], under its name and what it does.
+    pub fn warm_up(warm_up: &'static WarmUp) -> PhaseSpec {
+        PhaseSpec::new(format!("{}: {}", warm_up.name, warm_up.what), Load::WarmUp(warm_up))
     }
 
     /// The phases of a fio job file: those flagged as warm-up that come first, and the measured ones.
     ///
     /// # Errors
-    /// A warm-up phase after a measured one: one sentence.
-    pub fn of_job_file(file: &fio::JobFile) -> Result<(Vec<PhaseSpec>, Vec<PhaseSpec>), SpecError> {
+    /// A warm-up phase after a measured one, or no measured one.
+    pub fn of_job_file(file: &fio::JobFile) -> Result<(Vec<PhaseSpec>, Vec<PhaseSpec>), BadValue> {
         let (mut warm_up, mut measured) = (Vec::new(), Vec::new());
         for phase in &file.phases {
             let spec = PhaseSpec::new(phase_name(phase), Load::Jobs(phase.clone()));
@@ -301,7 +290,7 @@ impl PhaseSpec {
             } else if measured.is_empty() {
                 warm_up.push(spec);
             } else {
-                return Err(SpecError(format!(
+                return Err(BadValue(format!(
                     "the warm-up [{}] comes after a measured section; put the warm-up sections first",
                     spec.name
                 )));
@@ -309,7 +298,7 @@ impl PhaseSpec {
         }
         if measured.is_empty() {
             let what = "there are only warm-up sections; add one whose name does not start with warmup";
-            return Err(SpecError(what.to_owned()));
+            return Err(BadValue(what.to_owned()));
         }
         Ok((warm_up, measured))
     }

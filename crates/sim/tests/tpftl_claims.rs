@@ -142,7 +142,7 @@ fn experiment(trace: &Trace, scheme: &str, techniques: Option<&str>) -> Experime
         let source = Arc::new(Listed::new(trace.name, requests));
         PhaseSpec::new(name, Load::Open { source, outstanding: None })
     };
-    e.warm_up = vec![PhaseSpec::fill(), open("before", before)];
+    e.warm_up = vec![PhaseSpec::warm_up(&workload::warm_up::FILL), open("before", before)];
     e.phases = vec![open("measured", measured)];
     e
 }

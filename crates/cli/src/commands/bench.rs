@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use papers::training::{self, TrainingBench};
+use serde::{Deserialize, Serialize};
 use sim::bench::{bench as measure, BenchOptions, BenchReport, Rate};
+use sim::format::{bytes, count, digits, factor, maybe, NOTHING};
+use sim::setup::{number, SchemeSpec};
 
 use super::output::write;
 use super::progress::Bars;
 use super::stop::{say, Stop};
-use super::values::{info_of, number, SchemeSpec};
-use crate::table::format::{bytes, count, digits, factor, maybe, NOTHING};
 use crate::table::grid::Grid;
 
 const QUICK: f64 = 0.1;
@@ -41,6 +43,16 @@ pub(crate) struct BenchArgs {
     quiet: bool,
 }
 
+/// What `ftl bench` measures and `--json` writes.
+#[derive(Default, Serialize, Deserialize)]
+struct Report {
+    #[serde(flatten)]
+    speed: BenchReport,
+    /// What LearnedFTL's controller computes; measured with the scheme `learnedftl`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    training: Option<TrainingBench>,
+}
+
 /// `ftl bench`.
 pub(crate) fn bench(args: BenchArgs) -> Result<(), Stop> {
     let mut options = BenchOptions::standard().map_err(Stop::user)?;
@@ -51,7 +63,7 @@ pub(crate) fn bench(args: BenchArgs) -> Result<(), Stop> {
     }
     options.schemes = args.schemes.iter().map(|scheme| scheme.name.clone()).collect();
     for name in &options.schemes {
-        info_of(name)?;
+        SchemeSpec::info(name)?;
     }
     options.seed = args.seed;
     if args.quick {
@@ -59,7 +71,13 @@ pub(crate) fn bench(args: BenchArgs) -> Result<(), Stop> {
     }
     let bars = Bars::new(&["bench".to_owned()], args.quiet);
     let report = if options.schemes.len() == 1 {
-        measure(&options, &mut |what| bars.begin(0, what)).map_err(Stop::user)?
+        let mut tell = |what: &str| bars.begin(0, what);
+        let learned = options.schemes[0] == "learnedftl";
+        let training = learned.then(|| {
+            tell("learnedftl: training");
+            training::measure(options.seed)
+        });
+        Report { speed: measure(&options, &mut tell).map_err(Stop::user)?, training }
     } else {
         one_process_each(&args, &options, |what| bars.begin(0, what))?
     };
@@ -78,12 +96,12 @@ fn one_process_each(
     args: &BenchArgs,
     options: &BenchOptions,
     mut tell: impl FnMut(&str),
-) -> Result<BenchReport, Stop> {
+) -> Result<Report, Stop> {
     let program = std::env::current_exe().map_err(Stop::user)?;
     let usual = ftl::schemes::ALL.iter().map(|info| info.name.to_owned());
     let all = usual.filter(|name| !ftl::schemes::LOG_BLOCK.contains(&name.as_str())).collect();
     let schemes: Vec<String> = if options.schemes.is_empty() { all } else { options.schemes.clone() };
-    let mut report = BenchReport::default();
+    let mut report = Report::default();
     for scheme in schemes {
         tell(&scheme);
         let mut child = Command::new(&program);
@@ -104,17 +122,17 @@ fn one_process_each(
         if !output.status.success() {
             return Err(Stop::user(format!("the measurement of {scheme} ended with {}", output.status)));
         }
-        let part: BenchReport = serde_json::from_slice(&output.stdout).map_err(Stop::user)?;
-        report.device = part.device;
-        report.small_device = part.small_device;
-        report.schemes.extend(part.schemes);
-        report.small.extend(part.small);
+        let part: Report = serde_json::from_slice(&output.stdout).map_err(Stop::user)?;
+        report.speed.device = part.speed.device;
+        report.speed.small_device = part.speed.small_device;
+        report.speed.schemes.extend(part.speed.schemes);
+        report.speed.small.extend(part.speed.small);
         report.training = report.training.or(part.training);
     }
     Ok(report)
 }
 
-fn tables(report: &BenchReport) -> String {
+fn tables(Report { speed: report, training }: &Report) -> String {
     let per_s = |rate: &Rate| [count(rate.requests_per_s), count(rate.flash_ops_per_s)];
     let of = |value: Option<f64>| maybe(value, factor);
     let mut large = Grid::new(
@@ -156,7 +174,7 @@ fn tables(report: &BenchReport) -> String {
             bytes(scheme.precondition_bytes)
         );
     }
-    if let Some(training) = &report.training {
+    if let Some(training) = training {
         out += &format!(
             "LearnedFTL on this processor: {} us to sort and train a GTD entry, {} us a prediction (paper, Cortex-A72: 50 and 0.65)\n",
             digits(training.sort_and_train_us),

@@ -6,13 +6,14 @@ use std::sync::Mutex;
 use check::{sweep, Failure, SweepOptions, SweepReport};
 use clap::Args;
 use nand::Device;
+use sim::format::{digits, whole};
+use sim::setup::{number, positive, positive_32, SchemeSpec};
 use sim::{CacheSize, Experiment};
 
 use super::compare::rehearse;
+use super::options::threads;
 use super::progress::Bars;
 use super::stop::{one_line, say, Stop};
-use super::values::{number, positive, positive_32, threads, SchemeSpec};
-use crate::table::format::{digits, whole};
 use crate::table::grid::Grid;
 
 /// Arguments of `ftl check`.

@@ -3,18 +3,18 @@
 use std::time::Instant;
 
 use clap::Args;
+use sim::facts::labels;
+use sim::format::{digits, time};
 use sim::results::Run;
+use sim::setup::{Resolved, SchemeSpec};
 use sim::{Experiment, Listed, Load, PhaseSpec, RunError, TimingModel, Verify};
 
-use super::options::Options;
+use super::options::{threads, Options};
 use super::output::{self, Detail};
 use super::progress::Bars;
 use super::repeat::Again;
-use super::setup::{saturation, Setup};
 use super::stop::{note, Stop};
-use super::values::{threads, SchemeSpec};
 use super::watched::Watched;
-use crate::table::facts::labels;
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -79,8 +79,10 @@ pub(crate) fn run(args: RunArgs, again: &Again) -> Result<(), Stop> {
 
 fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail) -> Result<(), Stop> {
     output::check(&options.output)?;
-    let setup = Setup::new(options)?;
-    let experiments: Vec<Experiment> = schemes.iter().map(|scheme| setup.experiment(scheme, again)).collect();
+    let setup = options.setup().resolve()?;
+    let experiment =
+        |scheme| Experiment { command: again.run(scheme, options.input.seed), ..setup.experiment(scheme) };
+    let experiments: Vec<Experiment> = schemes.iter().map(experiment).collect();
     for experiment in &experiments {
         rehearse(experiment)?;
     }
@@ -113,7 +115,7 @@ pub(crate) fn rehearse(experiment: &Experiment) -> Result<(), Stop> {
 /// Shows what there is, and decides how the command ends.
 fn conclude(
     results: Vec<Result<Run, RunError>>,
-    setup: &Setup,
+    setup: &Resolved,
     options: &Options,
     detail: Detail,
     began: Instant,
@@ -144,6 +146,20 @@ fn conclude(
     stops.into_iter().next().map_or(Ok(()), Err)
 }
 
+/// A note when requests of an open-loop replay waited ever longer.
+fn saturation(setup: &Resolved, label: &str, elapsed_ns: u64) -> Option<String> {
+    let end = setup.arrivals_end_ns?;
+    let late = elapsed_ns.saturating_sub(end);
+    (late > end / 20 && late > 1_000_000_000).then(|| {
+        format!(
+            "{label} cannot keep up with the arrivals: it ended {} after the last one, so latencies tell the length of the \
+             trace; replay it {} times as slowly (--time-scale), or without its times (--mode closed)",
+            time(late as f64),
+            digits((end + late) as f64 / end.max(1) as f64)
+        )
+    })
+}
+
 fn in_words(error: &RunError) -> Stop {
     match error {
         RunError::Broken { .. } | RunError::Panicked { .. } => Stop::Finding(error.to_string()),
@@ -168,7 +184,7 @@ mod tests {
     /// What the command says when a run ends like this.
     fn ended(error: RunError) -> Stop {
         let options = options();
-        let setup = Setup::new(&options).expect("a set-up");
+        let setup = options.setup().resolve().expect("a set-up");
         let ended = conclude(vec![Err(error)], &setup, &options, Detail::SideBySide, Instant::now());
         ended.expect_err("a stop")
     }
@@ -200,7 +216,7 @@ mod tests {
             matches!(ended(panicked), Stop::Finding(text) if text.contains("repeat with: ftl run dftl a.fio"))
         );
         assert!(
-            matches!(ended(RunError::Spec(sim::SpecError("too small".to_owned()))), Stop::User(text) if text == "too small")
+            matches!(ended(RunError::Spec(sim::BadValue("too small".to_owned()))), Stop::User(text) if text == "too small")
         );
     }
 }

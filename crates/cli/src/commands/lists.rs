@@ -4,11 +4,11 @@ use clap::Args;
 use nand::timing::Policy;
 use nand::Device;
 use serde_json::json;
+use sim::format::{bytes, digits, exact_time, percent, time};
+use sim::setup::SchemeSpec;
 use workload::synth::{calibration, catalogue, Synth};
 
 use super::stop::{say, Stop};
-use super::values::info_of;
-use crate::table::format::{bytes, digits, exact_time, percent, time};
 use crate::table::grid::Grid;
 
 /// Arguments of `ftl schemes`.
@@ -58,7 +58,7 @@ pub(crate) struct WorkloadsArgs {
 /// `ftl schemes`.
 pub(crate) fn schemes(args: SchemesArgs) -> Result<(), Stop> {
     let shown = match &args.name {
-        Some(name) => vec![info_of(name)?],
+        Some(name) => vec![SchemeSpec::info(name)?],
         None => ftl::schemes::ALL.to_vec(),
     };
     if args.json {

@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ftl::VictimPolicy;
 use live::nbd::serve as serve_nbd;
 use live::{Address, Listeners, LiveError, Settings, Stop as ServerStop};
 use nand::Device;
+use sim::format::{bytes, time, whole};
+use sim::setup::{positive_32, SchemeSpec};
 use sim::CacheSize;
 
-use super::options::Victims;
+use super::options::one_of;
 use super::serving::{watch_signals, Serving};
 use super::stop::{note, say, Stop};
-use super::values::{positive_32, SchemeSpec};
-use crate::table::format::{bytes, time, whole};
 
 /// The TCP port of NBD.
 const NBD_PORT: &str = "127.0.0.1:10809";
@@ -50,8 +51,8 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "N", value_parser = positive_32)]
     gc_background: Option<u32>,
     /// How victims of collection are chosen
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Victims::Greedy)]
-    victims: Victims,
+    #[arg(long, value_parser = one_of::<VictimPolicy>(), value_name = "POLICY", default_value = "greedy")]
+    victims: VictimPolicy,
 }
 
 /// Arguments of `ftl info`.
@@ -134,7 +135,7 @@ pub(crate) fn create(args: CreateArgs) -> Result<(), Stop> {
     settings.parameters = args.scheme.parameters;
     settings.foreground_superblocks = args.gc_foreground.unwrap_or(settings.foreground_superblocks);
     settings.background_superblocks = args.gc_background.unwrap_or(settings.background_superblocks);
-    settings.cost_benefit = args.victims == Victims::CostBenefit;
+    settings.cost_benefit = args.victims == VictimPolicy::CostBenefit;
     live::create(&args.image, &device, &settings)?;
     let name = args.image.display();
     say(&format!("{}serve it with: ftl serve {name}\n", described(&args.image, &device, &settings)))

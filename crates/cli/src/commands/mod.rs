@@ -13,8 +13,7 @@
 //! | `mount.rs`, `vhost.rs` | `ftl mount`, `ftl vhost` |
 //! | `record.rs` | what a live device sees, as a trace |
 //! | `top.rs` | `ftl top` |
-//! | `options.rs`, `values.rs` | what can be given to a run, and how it is written |
-//! | `setup.rs`, `input.rs` | from options to a device and a workload |
+//! | `options.rs` | what can be given to a run: a [`sim::Setup`] |
 //! | `watched.rs` | simulations for `ftl top` |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
 //!
@@ -24,7 +23,6 @@
 mod bench;
 mod check;
 mod compare;
-mod input;
 mod lists;
 mod live;
 mod mount;
@@ -35,12 +33,10 @@ mod progress;
 mod record;
 mod repeat;
 mod serving;
-pub(crate) mod setup;
 mod size;
 pub(crate) mod stop;
 mod top;
 mod trace;
-pub(crate) mod values;
 mod vhost;
 mod watched;
 

@@ -3,13 +3,16 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use ftl::VictimPolicy;
 use nand::timing::Policy;
 use nand::SimOptions;
-use sim::CacheSize;
+use sim::setup::{
+    factor, faults, micros, number, positive, positive_32, rows, time_ns, Choice, Mode, Setup, WarmUp,
+};
+use sim::{CacheSize, TimingModel};
 use workload::trace::{AddressMap, Ratio};
-
-use super::values::{factor, faults, micros, number, positive, positive_32, rows, time_ns, WarmUp};
 
 /// Everything that describes runs, schemes excepted.
 #[derive(Args, Clone, Debug)]
@@ -26,6 +29,63 @@ pub(crate) struct Options {
     pub(crate) running: RunningOptions,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
+}
+
+/// One of a few words, which help lists.
+pub(crate) fn one_of<T: Choice>() -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(T::WORDS.iter().map(|(word, _)| *word)).try_map(|word| T::of_word(&word))
+}
+
+impl Options {
+    /// The set-up that they describe, without schemes.
+    pub(crate) fn setup(&self) -> Setup {
+        let Options { input, trace, device, time, running, .. } = self.clone();
+        Setup {
+            job_file: input.workload,
+            trace: input.trace,
+            synth: input.synth,
+            requests: input.requests,
+            warm_up: input.warm_up,
+            warm_up_requests: input.warm_up_requests,
+            seed: Some(input.seed),
+            device: device.device,
+            export: device.export,
+            shrink: device.shrink,
+            shorten: device.shorten,
+            cache: device.cache,
+            gc_foreground: device.gc_foreground,
+            gc_background: device.gc_background,
+            victims: Some(device.victims),
+            rewrite: device.rewrite,
+            faults: device.faults,
+            timing: Some(time.timing),
+            policy: time.policy,
+            host_overhead_ns: time.host_overhead_us,
+            host_cpus: time.host_cpus,
+            verify: running.verify,
+            power_cut: running.power_cut,
+            ..trace.setup()
+        }
+    }
+}
+
+impl TraceArgs {
+    /// The part of a set-up that they describe.
+    pub(crate) fn setup(self) -> Setup {
+        Setup {
+            mode: self.mode,
+            depth: self.depth,
+            time_scale: self.time_scale,
+            max_gap: self.max_gap,
+            address: self.address,
+            trace_device: self.trace_device,
+            from: self.from,
+            until: self.until,
+            rows: self.rows,
+            strict: self.strict,
+            ..Setup::default()
+        }
+    }
 }
 
 /// What the host does.
@@ -63,7 +123,7 @@ pub(crate) struct InputOptions {
 #[command(next_help_heading = "Replay of --trace and --synth")]
 pub(crate) struct TraceArgs {
     /// open: requests arrive at their recorded times; closed: --depth requests are kept in flight [default: open]
-    #[arg(long, value_enum, value_name = "MODE")]
+    #[arg(long, value_parser = one_of::<Mode>(), value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
     /// closed: requests in flight [default: 32]; open: most requests given to the device at once [default: no limit]
     #[arg(long, value_name = "N", value_parser = positive_32)]
@@ -76,8 +136,8 @@ pub(crate) struct TraceArgs {
     pub(crate) max_gap: Option<u64>,
     /// What to do with addresses: as-is, wrap (modulo the capacity), scale (multiply by capacity / span) [default: as-is;
     /// wrap when no device is given and the trace is larger than every preset]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub(crate) address: Option<Address>,
+    #[arg(long, value_parser = one_of::<AddressMap>(), value_name = "HOW")]
+    pub(crate) address: Option<AddressMap>,
     /// Keep one device of a trace of several, by its name in the trace
     #[arg(long, value_name = "NAME")]
     pub(crate) trace_device: Option<String>,
@@ -125,8 +185,8 @@ pub(crate) struct DeviceOptions {
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) gc_background: Option<u32>,
     /// How victims of collection are chosen
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Victims::Greedy)]
-    pub(crate) victims: Victims,
+    #[arg(long, value_parser = one_of::<VictimPolicy>(), value_name = "POLICY", default_value = "greedy")]
+    pub(crate) victims: VictimPolicy,
     /// Rewrite everything once in this time on the device, such as 30s, as flash needs that keeps data for long [default:
     /// never]
     #[arg(long, value_name = "PERIOD", value_parser = time_ns)]
@@ -142,11 +202,11 @@ pub(crate) struct DeviceOptions {
 #[command(next_help_heading = "Time")]
 pub(crate) struct TimeOptions {
     /// queued: a queue for each die and channel; reserved: dies booked at submission, as FEMU does; none: count only
-    #[arg(long, value_enum, value_name = "MODEL", default_value_t = Timing::Queued)]
-    pub(crate) timing: Timing,
+    #[arg(long, value_parser = one_of::<TimingModel>(), value_name = "MODEL", default_value = "queued")]
+    pub(crate) timing: TimingModel,
     /// Who may overtake whom in a die's queue, with --timing queued [default: the device's]
-    #[arg(long, value_enum, value_name = "POLICY")]
-    pub(crate) policy: Option<PolicyName>,
+    #[arg(long, value_parser = one_of::<Policy>(), value_name = "POLICY")]
+    pub(crate) policy: Option<Policy>,
     /// Host software's time for each request, in microseconds [default: the device's]
     #[arg(long, value_name = "US", value_parser = micros)]
     pub(crate) host_overhead_us: Option<u64>,
@@ -198,62 +258,15 @@ pub(crate) struct OutputOptions {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Mode {
-    Open,
-    Closed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Address {
-    AsIs,
-    Wrap,
-    Scale,
-}
-
-impl From<Address> for AddressMap {
-    fn from(address: Address) -> AddressMap {
-        match address {
-            Address::AsIs => AddressMap::AsIs,
-            Address::Wrap => AddressMap::Wrap,
-            Address::Scale => AddressMap::Scale,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Victims {
-    Greedy,
-    CostBenefit,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Timing {
-    Queued,
-    Reserved,
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PolicyName {
-    Fcfs,
-    HostReadsFirst,
-    Suspend,
-}
-
-impl From<PolicyName> for Policy {
-    fn from(name: PolicyName) -> Policy {
-        match name {
-            PolicyName::Fcfs => Policy::Fcfs,
-            PolicyName::HostReadsFirst => Policy::HostReadsFirst,
-            PolicyName::Suspend => Policy::Suspend,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     Table,
     Json,
     Csv,
     FioJson,
+}
+
+/// Threads to use: as many as asked for, else the processors of this machine.
+pub(crate) fn threads(asked: Option<u32>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.map_or_else(cores, |threads| threads as usize)
 }

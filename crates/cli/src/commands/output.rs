@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use sim::format::digits;
 use sim::results::{fio_json_runs, pretty, to_csv, to_json, Run};
 
 use super::options::{Format, OutputOptions};
 use super::stop::{note, say, Stop};
 use crate::report;
-use crate::table::format::digits;
 use crate::table::model::model_tables;
 use crate::table::{compare_table, run_detail};
 

@@ -8,22 +8,20 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use live::Stop as ServerStop;
+use papers::live::{self as on_device, Live};
+use papers::{load, names, Figure, Paper, PaperError, Plan, Results, Scale, Shown};
 use serde_json::Value as Json;
+use sim::format::digits;
 use sim::results::Run;
+use sim::setup::{number, positive_32};
 use sim::RunError;
 
-use super::options::{Format, OutputOptions};
+use super::options::{threads, Format, OutputOptions};
 use super::output;
 use super::serving::watch_signals;
 use super::stop::{say, Stop};
-use super::values::{number, positive_32, threads};
-use crate::paper::file::{self, Figure};
-use crate::paper::live::{self as on_device, Live};
-use crate::paper::plan::{Plan, Results};
-use crate::paper::show::{self, Shown};
-use crate::paper::{load, names, Paper, Scale};
 use crate::report;
-use crate::table::format::digits;
+use crate::table::paper as table;
 
 /// Arguments of `ftl paper`.
 #[derive(Args, Debug)]
@@ -96,7 +94,7 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
     };
     output::check(&outputs)?;
     let name = args.name.as_deref().unwrap_or_default();
-    let paper = if name.ends_with(".toml") { own(name, scale)? } else { load(name, scale)? };
+    let paper = if name.ends_with(".toml") { papers::open(name, scale) } else { load(name, scale) }?;
     let figures = chosen(&paper, &args.figure, args.live)?;
     known_schemes(&figures, &args.schemes)?;
     let bench = args.bench.as_deref().map(read_bench).transpose()?;
@@ -113,7 +111,7 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
     let progress = Progress::new(&plan.labels, args.quiet);
     let tables = !args.to_stdout();
     if tables {
-        progress.aside(|| say(&show::head(&paper, scale)))?;
+        progress.aside(|| say(&table::head(&paper, scale)))?;
     }
     let mut runs = Vec::with_capacity(plan.experiments.len());
     for (figure, &what) in figures.iter().enumerate() {
@@ -129,7 +127,7 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
         }
         if tables {
             let results = Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() };
-            let text = Shown::new(what, results).text(&paper);
+            let text = table::figure(&paper, &Shown::new(what, results));
             progress.aside(|| say(&format!("\n{text}")))?;
         }
     }
@@ -169,7 +167,7 @@ fn live_run(
         return Err(Stop::user("stopped before the figure was measured"));
     }
     sim::Progress::end(progress, index);
-    Ok(measured.map_err(|what| RunError::Spec(sim::SpecError(what))).map(|phases| {
+    Ok(measured.map_err(|error| RunError::Spec(sim::BadValue(error.to_string()))).map(|phases| {
         run.phases.extend(phases);
         run
     }))
@@ -183,20 +181,6 @@ fn conclude(runs: &[Result<Run, RunError>], plan: &Plan) -> Result<(), Stop> {
         }
     }
     Ok(())
-}
-
-/// A figure file of the user's own, as a paper of one figure.
-fn own(path: &str, scale: Scale) -> Result<Paper, Stop> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Stop::user(format!(
-            "{path}: the figure file cannot be read ({error}); name a file as docs/papers.md describes"
-        ))
-    })?;
-    let id = Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let figure = file::figure(path, &id, &text, scale)?;
-    let about =
-        file::PaperFile { title: figure.title.clone(), source: figure.source.clone(), notes: Vec::new() };
-    Ok(Paper { name: "own".to_owned(), about, figures: vec![figure] })
 }
 
 /// The figures that were asked for, in the paper's order: those that run live, or the others.
@@ -264,26 +248,26 @@ fn list(name: Option<&str>, scale: Scale) -> Result<(), Stop> {
         Some(name) => vec![name],
         None => names(),
     };
-    let papers = wanted.iter().map(|name| load(name, scale)).collect::<Result<Vec<Paper>, String>>()?;
+    let papers = wanted.iter().map(|name| load(name, scale)).collect::<Result<Vec<Paper>, PaperError>>()?;
     let mut plans = Vec::new();
     for paper in &papers {
         let figures: Vec<&Figure> = paper.figures.iter().collect();
         plans.push(Plan::new(&figures, &|_| true, 1, "")?);
     }
-    say(&show::list(&papers, &plans))
+    say(&table::list(&papers, &plans))
 }
 
 /// Shows what there is to say of all figures together, and writes the files that were asked for.
 fn write(args: &PaperArgs, paper: &Paper, shown: &[Shown], scale: Scale, took: Duration) -> Result<(), Stop> {
     let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path.as_os_str() == "-");
-    let json = || Ok::<_, Stop>(sim::results::pretty(&show::json(paper, shown, scale)?));
+    let json = || Ok::<_, Stop>(sim::results::pretty(&papers::json(paper, shown, scale)?));
     let mut written = Vec::new();
     if let Some(path) = args.json.as_deref().filter(|_| !to_stdout(&args.json)) {
         output::write(path, &json()?)?;
         written.push(("JSON", path));
     }
     if let Some(path) = args.csv.as_deref().filter(|_| !to_stdout(&args.csv)) {
-        output::write(path, &show::csv(paper, shown, scale))?;
+        output::write(path, &papers::csv(paper, shown, scale)?)?;
         written.push(("CSV", path));
     }
     if let Some(path) = &args.report {
@@ -294,9 +278,9 @@ fn write(args: &PaperArgs, paper: &Paper, shown: &[Shown], scale: Scale, took: D
         return say(&json()?);
     }
     if to_stdout(&args.csv) {
-        return say(&show::csv(paper, shown, scale));
+        return say(&papers::csv(paper, shown, scale)?);
     }
-    let mut out = format!("\n{}\n", show::summary(shown));
+    let mut out = format!("\n{}\n", papers::summary(shown));
     out += &format!("{:<9} {} s\n", "Took", digits(took.as_secs_f64()));
     for (what, path) in written {
         out += &format!("{what:<9} {}\n", path.display());

@@ -8,11 +8,11 @@ use std::thread::JoinHandle;
 
 use ftl::HostOp;
 use live::{Export, Recorded};
+use sim::format::whole;
 use workload::trace::{write_fio_iolog, write_parquet};
 use workload::{Kind, Request};
 
 use super::stop::Stop;
-use crate::table::format::whole;
 
 /// Batches on their way to the file. When there are more, the device waits: nothing is left out.
 const MOST_WAITING: usize = 4096;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Command};
 
-use super::values::SchemeSpec;
+use sim::setup::SchemeSpec;
 
 /// What has no bearing on what a run does.
 const LEFT_OUT: &[&str] =

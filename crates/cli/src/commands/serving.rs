@@ -9,10 +9,10 @@ use live::{Opened, Served, Snapshot, Stop as ServerStop};
 use nand::PageKind;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use sim::format::{bytes, digits, percent, time, whole};
 
 use super::record::Recording;
 use super::stop::{say, Stop};
-use crate::table::format::{bytes, digits, percent, time, whole};
 
 /// Options of every front end.
 #[derive(Args, Debug)]

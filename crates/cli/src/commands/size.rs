@@ -6,20 +6,19 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
+use sim::facts::labels;
+use sim::format::{bytes, digits};
 use sim::results::{pretty, to_csv, to_value, Run};
+use sim::setup::{SchemeSpec, Setup, WarmUp};
 use sim::size::{smallest, Locality, LruPoint, Point};
-use sim::{CacheSize, Experiment, Listed, Load, RunError, Source};
+use sim::{BadValue, CacheSize, Experiment, Listed, Load, RunError, Source};
 
-use super::options::{Format, Options};
+use super::options::{threads, Format, Options};
 use super::output;
 use super::progress::Bars;
 use super::repeat::Again;
-use super::setup::Setup;
 use super::stop::{note, say, Stop};
-use super::values::{threads, SchemeSpec, WarmUp};
 use crate::report;
-use crate::table::facts::labels;
-use crate::table::format::{bytes, digits};
 use crate::table::size::{curve_tables, Curve};
 use crate::table::IDEAL;
 
@@ -60,16 +59,20 @@ pub(crate) struct SizeArgs {
 
 /// `ftl size`.
 pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
-    let SizeArgs { schemes, caches, picture, within, mut options } = args;
+    let SizeArgs { schemes, caches, picture, within, options } = args;
     output::check(&options.output)?;
     if options.output.output_format == Format::FioJson {
         return Err(Stop::user("ftl size has no fio-json; give table, json or csv"));
     }
-    as_trace(&mut options);
-    let setup = Setup::new(&options)?;
+    let mut setup = options.setup();
+    as_trace(&mut setup);
+    let setup = setup.resolve()?;
+    let experiment = |scheme: &SchemeSpec| Experiment {
+        command: again.run(scheme, options.input.seed),
+        ..setup.experiment(scheme)
+    };
     let began = Instant::now();
-    let ideal =
-        setup.experiment(&SchemeSpec { name: IDEAL.to_owned(), parameters: Default::default() }, again);
+    let ideal = experiment(&SchemeSpec { name: IDEAL.to_owned(), parameters: Default::default() });
     let exported = ideal.device.exported_pages;
     let mut sizes =
         caches.iter().map(|size| size.bytes(exported)).collect::<Result<Vec<_>, _>>().map_err(Stop::user)?;
@@ -80,7 +83,7 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
     for scheme in schemes.iter().filter(|scheme| scheme.name != IDEAL) {
         for &cache in &sizes {
             let cache_size = CacheSize::Bytes(cache);
-            experiments.push(Experiment { cache: cache_size, ..setup.experiment(scheme, again) });
+            experiments.push(Experiment { cache: cache_size, ..experiment(scheme) });
             names.push(format!("{scheme} {}", bytes(cache)));
         }
     }
@@ -97,22 +100,21 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
 }
 
 /// A share in percent.
-fn share(text: &str) -> Result<f64, String> {
+fn share(text: &str) -> Result<f64, BadValue> {
     match text.parse() {
         Ok(CacheSize::Share(share)) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is no share; write a percentage from 0 % to 100 %, such as 5%")),
+        _ => Err(BadValue(format!("`{text}` is no share; write a percentage from 0 % to 100 %, such as 5%"))),
     }
 }
 
 /// What is asked about here is mostly a trace: one may stand where a job file stands elsewhere, and a device that is
 /// filled in order will do.
-fn as_trace(options: &mut Options) {
-    let input = &mut options.input;
-    if let Some(path) = input.workload.take_if(|path| workload::trace::detect(path).is_ok()) {
-        input.trace = Some(path);
+fn as_trace(setup: &mut Setup) {
+    if let Some(path) = setup.job_file.take_if(|path| workload::trace::detect(path).is_ok()) {
+        setup.trace = Some(path);
     }
-    if input.warm_up.is_none() && (input.trace.is_some() || input.synth.is_some()) {
-        input.warm_up = Some(WarmUp::Fill);
+    if setup.warm_up.is_none() && (setup.trace.is_some() || setup.synth.is_some()) {
+        setup.warm_up = Some(WarmUp::Writes(&workload::warm_up::FILL));
     }
 }
 

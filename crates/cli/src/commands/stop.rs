@@ -75,6 +75,33 @@ impl From<workload::InputError> for Stop {
     }
 }
 
+impl From<sim::BadValue> for Stop {
+    fn from(error: sim::BadValue) -> Stop {
+        Stop::user(error)
+    }
+}
+
+impl From<sim::SetupError> for Stop {
+    fn from(error: sim::SetupError) -> Stop {
+        use sim::SetupError::{Unsuitable, Value};
+        // Keys of a set-up are the options here.
+        let dashes = if matches!(error, Value { .. } | Unsuitable { .. }) { "--" } else { "" };
+        Stop::user(format!("{dashes}{error}"))
+    }
+}
+
+impl From<papers::PaperError> for Stop {
+    fn from(error: papers::PaperError) -> Stop {
+        Stop::user(error)
+    }
+}
+
+impl From<papers::live::Failure> for Stop {
+    fn from(error: papers::live::Failure) -> Stop {
+        Stop::user(error)
+    }
+}
+
 impl From<nand::DeviceError> for Stop {
     fn from(error: nand::DeviceError) -> Stop {
         Stop::user(error)

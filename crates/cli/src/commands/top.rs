@@ -12,9 +12,9 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Table};
 use ratatui::Frame;
+use sim::format::{count, digits, percent, time, NOTHING};
 
 use super::stop::{say, Stop};
-use crate::table::format::{count, digits, percent, time, NOTHING};
 use crate::table::grid::Grid;
 
 /// Longest wait for the server's answer.

@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use sim::format::{bytes, count, digits, percent, time, whole};
+use sim::setup::{number, positive, rows, time_ns};
 use workload::profile::KindProfile;
 use workload::synth::Synth;
 use workload::trace::{info, write_fio_iolog, write_parquet, write_spc, Trace, TraceInfo, TraceOptions};
@@ -12,9 +14,7 @@ use workload::Kind;
 
 use super::options::TraceArgs;
 use super::stop::{note, say, Stop};
-use super::values::{number, positive, rows, time_ns};
 use crate::report::{self, Streams};
-use crate::table::format::{bytes, count, digits, percent, time, whole};
 use crate::table::grid::Grid;
 
 const INFO_EXAMPLES: &str = "\
@@ -158,14 +158,15 @@ fn show_info(args: &InfoArgs) -> Result<(), Stop> {
 }
 
 fn read_options(args: &InfoArgs) -> Result<TraceOptions, Stop> {
-    super::input::trace_options(&TraceArgs {
+    let read = TraceArgs {
         trace_device: args.trace_device.clone(),
         from: args.from,
         until: args.until,
         rows: args.rows.clone(),
         strict: args.strict,
         ..TraceArgs::default()
-    })
+    };
+    Ok(read.setup().trace_options()?)
 }
 
 /// A trace in words, numbers and a sketch.
@@ -274,11 +275,12 @@ fn kinds(info: &TraceInfo) -> Grid {
 }
 
 fn streams(args: &StreamsArgs) -> Result<(), Stop> {
-    let options = super::input::trace_options(&TraceArgs {
+    let read = TraceArgs {
         trace_device: args.trace_device.clone(),
         rows: args.rows.clone(),
         ..TraceArgs::default()
-    })?;
+    };
+    let options = read.setup().trace_options()?;
     if args.subspace == 0 {
         return Err(Stop::user("--subspace 0: a size of at least one byte is needed, such as 256MiB"));
     }

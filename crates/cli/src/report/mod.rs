@@ -24,10 +24,10 @@ pub(crate) mod fixture;
 mod tests;
 
 use maud::{html, Markup, PreEscaped, DOCTYPE};
+use sim::facts::{facts, groups, labels, verdict, Group};
+use sim::format::{bytes, maybe, percent};
 use sim::results::{to_value, OutputError, Run};
 
-use crate::table::facts::{facts, groups, labels, verdict, Group};
-use crate::table::format::{bytes, maybe, percent};
 use crate::table::grid::Grid;
 use crate::table::{flash, phase_grids, run_grids, speed};
 pub use picture::picture;

@@ -1,17 +1,15 @@
 //! The page of a paper: for each figure its plots, the measured tables, and the paper's numbers beside ours.
 
 use maud::{html, Markup};
+use papers::{summary, Paper, Quantity, Scale, Shown, Unit, WITH_HOST};
 use plotly::common::{Marker, Mode};
 use plotly::layout::{Axis, AxisType, BarMode, RangeMode};
 use plotly::{Bar, Plot, Scatter};
 
 use super::plots::{bars, colour, half, layout, line, plot, Figure};
 use super::{escape, facts_list, page, place, section, selector, table, tables, ReportError};
-use crate::paper::plan::WITH_HOST;
-use crate::paper::quantity::{Quantity, Unit};
-use crate::paper::show::{summary, Shown};
-use crate::paper::{Paper, Scale};
 use crate::table::grid::Grid;
+use crate::table::paper::{claims, grids};
 
 /// One page about the figures of a paper.
 ///
@@ -74,9 +72,9 @@ fn of_figure(shown: &Shown, figures: &mut Vec<Figure>) -> Markup {
             h2 { (figure.id) ": " (figure.title) }
             (facts_list(shown.facts()))
             (place(plots.collect(), figures))
-            (table(&shown.claims()))
+            (table(&claims(shown)))
             @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
-            details { summary { "Numbers" } (tables(&shown.grids())) }
+            details { summary { "Numbers" } (tables(&grids(shown))) }
         }
     }
 }

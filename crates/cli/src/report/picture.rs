@@ -2,11 +2,11 @@
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
+use sim::format::{bytes, digits, time};
 use sim::size::Point;
 
 use super::plots;
 use super::ReportError;
-use crate::table::format::{bytes, digits, time};
 use crate::table::size::Curve;
 
 const SIZE: (u32, u32) = (900, 340);

@@ -7,11 +7,11 @@ use plotly::configuration::{DisplayModeBar, ModeBarButtonName};
 use plotly::layout::{Axis, AxisType, BarMode, HoverMode, Legend, Margin, RangeMode};
 use plotly::{Bar, Configuration, Layout, Plot, Scatter};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
+use sim::facts::Group;
+use sim::format::{count, exact_time, factor, percent};
 use sim::results::{Kind, LatencySummary, Phase, Run, CAUSES};
 
 use super::{escape, series};
-use crate::table::facts::Group;
-use crate::table::format::{count, exact_time, factor, percent};
 use crate::table::IDEAL;
 
 /// Paul Tol's "bright" colours: apart for colour-blind readers, visible on white and on black. One for each scheme.
@@ -481,5 +481,5 @@ fn energy(group: &Group, labels: &[String]) -> Option<Plot> {
         .tick_format("~s")
         .tick_suffix("J");
     let layout = bars("energy", BarMode::Stack, "~s").y_axis(axis);
-    stack(group, labels, parts, layout, &crate::table::format::energy)
+    stack(group, labels, parts, layout, &sim::format::energy)
 }

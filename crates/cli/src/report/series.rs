@@ -3,11 +3,11 @@
 use plotly::common::{Mode, Title};
 use plotly::layout::{Axis, HoverMode, RangeMode};
 use plotly::{Layout, Plot, Scatter};
+use sim::facts::Group;
 use sim::results::Sample;
 
 use super::escape;
 use super::plots::{self, line};
-use crate::table::facts::Group;
 
 /// Height of a panel, CSS pixels.
 const PANEL: usize = 150;

@@ -4,12 +4,12 @@ use maud::html;
 use plotly::common::{DashType, Line, Marker, Mode, Title};
 use plotly::layout::{Axis, AxisType};
 use plotly::{Plot, Scatter};
+use sim::facts::facts;
 use sim::results::Run;
 use sim::size::Point;
 
 use super::plots::{self, Figure};
 use super::{escape, facts_list, page, place, section, table, ReportError};
-use crate::table::facts::facts;
 use crate::table::size::{costs, lru, sentences, Curve};
 
 /// Colour of the ideal map's line.

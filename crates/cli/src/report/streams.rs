@@ -4,10 +4,10 @@ use maud::html;
 use plotly::common::{Marker, Mode, Title};
 use plotly::layout::Axis;
 use plotly::{Plot, Scatter};
+use sim::format::{bytes, percent, whole};
 
 use super::plots::{self, Figure};
 use super::{page, place, section, ReportError};
-use crate::table::format::{bytes, percent, whole};
 
 /// Subspaces that get a picture of their own.
 const SHOWN: usize = 4;

@@ -2,7 +2,7 @@
 
 use comfy_table::{presets::UTF8_BORDERS_ONLY, CellAlignment, ContentArrangement, Table};
 
-use super::format::NOTHING;
+use sim::format::NOTHING;
 
 /// Columns a terminal is assumed to have.
 pub const WIDTH: u16 = 120;

@@ -1,10 +1,10 @@
 //! The analytical models of the TPFTL paper beside what was simulated.
 
+use sim::facts::{groups, labels};
+use sim::format::{factor, maybe, time};
 use sim::model::{error, Costs, Gc, Inputs, Times};
 use sim::results::{DeviceInfo, Phase, Run};
 
-use super::facts::{groups, labels};
-use super::format::{factor, maybe, time};
 use super::grid::{printable, Grid};
 
 const NOTE: &str = "Equations 1 to 13 of the TPFTL paper, from the measured hit ratio, write-backs a miss, share of writes, \

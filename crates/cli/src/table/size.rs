@@ -1,10 +1,10 @@
 //! What schemes cost by cache size.
 
+use sim::facts::facts;
+use sim::format::{bytes, factor, maybe, percent, time};
 use sim::results::Run;
 use sim::size::{smallest, LruPoint, Point};
 
-use super::facts::facts;
-use super::format::{bytes, factor, maybe, percent, time};
 use super::grid::{printable, Grid};
 
 /// Everything that `ftl size` found.

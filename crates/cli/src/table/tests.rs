@@ -88,7 +88,7 @@ fn runs_of_one_scheme_are_told_apart() {
     }
     let expected =
         ["tpftl:techniques=", "tpftl:techniques=rs", "tpftl:techniques=rsbc", "tpftl:techniques=rsbc #2"];
-    assert_eq!(facts::labels(&runs), expected);
+    assert_eq!(labels(&runs), expected);
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn detail_of_a_run_names_everything() {
 fn a_small_table_looks_like_this() {
     let mut runs = three_schemes();
     runs.truncate(2);
-    let groups = facts::groups(&runs);
-    let drawn = flash(&groups[2], &facts::labels(&runs)).text();
+    let groups = groups(&runs);
+    let drawn = flash(&groups[2], &labels(&runs)).text();
     let expected = "\
 Flash operations
 ┌───────────────────────────────────────────────────────────────┐

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::disk::Disk;
-use super::files::FileSystem;
+use super::file_system::FileSystem;
 use super::requests::{extend, push, Extents, Requests, PAGE, READ_MOST, WRITE_MOST};
 use crate::{Kind, Request};
 

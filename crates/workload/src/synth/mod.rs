@@ -27,6 +27,7 @@ mod disk;
 mod ext4;
 mod extents;
 mod f2fs;
+mod file_system;
 mod files;
 mod lsm;
 mod models;
@@ -35,7 +36,8 @@ mod servers;
 
 use ext4::Ext4;
 use f2fs::F2fs;
-use files::{FileSystem, Files, Personality, System};
+use file_system::FileSystem;
+use files::{Files, Personality, System};
 pub use models::Synth;
 use models::{Shape, Statistic, CATALOGUE};
 

@@ -25,7 +25,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::files::FileSystem;
+use super::file_system::FileSystem;
 use super::requests::{extend, push, trim, Extents, Requests, PAGE, READ_MOST, WRITE_MOST};
 use crate::{Kind, Request};
 use layout::{Layout, SEGMENT};

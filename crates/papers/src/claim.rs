@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use super::file::{Bound, Claim, Figure, Kind, Pick, Place};
-use super::quantity::{Quantity, Unit};
+use crate::file::{Bound, Claim, Figure, Kind, Pick, Place};
+use crate::quantity::{Quantity, Unit};
 
 /// A difference below this is none, where the paper says that there is none.
 const NO_EFFECT: f64 = 0.05;
@@ -15,8 +15,11 @@ const CLOSE: f64 = 0.25;
 const CLOSE_SHARE: f64 = 0.05;
 
 /// Where numbers come from; `host`: from the measurement with the host's time.
-pub(crate) trait Measured {
-    /// The quantity at a place, or why there is none.
+pub trait Measured {
+    /// The quantity at a place.
+    ///
+    /// # Errors
+    /// The scheme did not run there, or has no such quantity.
     fn at(&self, place: &Place, host: bool) -> Result<f64, Missing>;
     /// The document that `--bench` names.
     fn bench(&self) -> Option<&Json>;
@@ -24,7 +27,7 @@ pub(crate) trait Measured {
 
 /// Why there is no number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub enum Missing {
     /// A scheme that this build does not have.
     NotBuilt(String),
     /// Anything else, in words.
@@ -42,23 +45,28 @@ impl std::fmt::Display for Missing {
 
 /// One number of the paper beside ours.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Finding {
-    pub(crate) what: String,
-    pub(crate) unit: Unit,
+pub struct Finding {
+    /// The claim, with its placeholders replaced.
+    pub what: String,
+    /// How both numbers are written.
+    pub unit: Unit,
     /// One number, or the two ends of a range.
-    pub(crate) paper: Vec<f64>,
-    pub(crate) bound: Bound,
-    pub(crate) ours: Result<f64, Missing>,
+    pub paper: Vec<f64>,
+    /// What the paper's number means.
+    pub bound: Bound,
+    /// The number derived from what was measured.
+    pub ours: Result<f64, Missing>,
     /// The same with the host's time, where the figure asks for it.
-    pub(crate) with_host: Option<Result<f64, Missing>>,
-    pub(crate) verdict: Verdict,
+    pub with_host: Option<Result<f64, Missing>>,
+    /// How the two lie to each other.
+    pub verdict: Verdict,
     /// Why ours differs, in the file's words.
-    pub(crate) differs: String,
+    pub differs: String,
 }
 
 /// How ours lies to the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// A bound that holds.
     Holds,
     /// A bound that does not.
@@ -80,8 +88,8 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// In words.
-    pub(crate) fn words(self) -> &'static str {
+    /// A few words for a table; in capitals when ours contradicts the paper.
+    pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
             Verdict::Broken => "DOES NOT HOLD",
@@ -96,7 +104,7 @@ impl Verdict {
     }
 
     /// Whether ours points where the paper's does; `None` for values, which point nowhere, and for what is missing.
-    pub(crate) fn agrees(self) -> Option<bool> {
+    pub fn agrees(self) -> Option<bool> {
         match self {
             Verdict::Holds | Verdict::Close | Verdict::Smaller | Verdict::Larger => Some(true),
             Verdict::Broken | Verdict::Opposite => Some(false),
@@ -106,8 +114,8 @@ impl Verdict {
 }
 
 impl Finding {
-    /// The paper's number in words.
-    pub(crate) fn paper_text(&self) -> String {
+    /// The paper's number as a table shows it, with its bound.
+    pub fn paper_text(&self) -> String {
         let show = |value: &f64| self.unit.show(*value);
         let text = self.paper.iter().map(show).collect::<Vec<_>>().join(" to ");
         match self.bound {
@@ -118,8 +126,8 @@ impl Finding {
         }
     }
 
-    /// Ours in words.
-    pub(crate) fn text(&self, ours: &Result<f64, Missing>) -> String {
+    /// A number of ours as a table shows it; a dash where there is none.
+    pub fn text(&self, ours: &Result<f64, Missing>) -> String {
         match ours {
             Ok(value) => self.unit.show(*value),
             Err(Missing::NotBuilt(_)) => "not built".to_owned(),
@@ -127,15 +135,15 @@ impl Finding {
         }
     }
 
-    /// Ours over the paper's.
-    pub(crate) fn ratio(&self) -> Option<f64> {
+    /// Ours over the paper's; `None` for a range, and where one of them is missing or 0.
+    pub fn ratio(&self) -> Option<f64> {
         let [paper] = self.paper[..] else { return None };
         sim::results::ratio(*self.ours.as_ref().ok()?, paper)
     }
 }
 
 /// Everything that a figure claims, beside what was measured.
-pub(crate) fn findings(figure: &Figure, measured: &dyn Measured) -> Vec<Finding> {
+pub fn findings(figure: &Figure, measured: &dyn Measured) -> Vec<Finding> {
     figure.claims.iter().flat_map(|claim| of_claim(claim, figure.host.is_some(), measured)).collect()
 }
 

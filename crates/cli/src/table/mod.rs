@@ -3,19 +3,18 @@
 //! Every table fits a terminal of 120 columns as long as names are short; a column without a number is left out, and
 //! a ratio without a denominator is a dash.
 
-pub mod facts;
-pub mod format;
 pub mod grid;
 pub mod model;
+pub mod paper;
 pub mod size;
 
 #[cfg(test)]
 mod tests;
 
+use sim::facts::{facts, groups, labels, verdict, Group};
+use sim::format::{bytes, count, digits, energy, factor, maybe, mib_per_s, percent, time, whole, NOTHING};
 use sim::results::{Kind, LatencySummary, Phase, Run, StatInfo};
 
-use facts::{facts, groups, labels, verdict, Group};
-use format::{bytes, count, digits, energy, factor, maybe, mib_per_s, percent, time, whole, NOTHING};
 use grid::{printable, Grid};
 
 /// Name of the scheme the others are measured against.

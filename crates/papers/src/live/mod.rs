@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(10);
 
 /// What a case runs on its device.
 #[derive(Clone, Debug)]
-pub(crate) enum Live {
+pub enum Live {
     /// The measured sections of a fio job file: its text.
     Fio(String),
     /// db_bench.
@@ -43,18 +43,32 @@ pub(crate) enum Live {
 /// Calls of db_bench, or of fio on F2FS.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Calls {
+pub struct Calls {
     /// What makes the database or the files, not paced and not measured: each a value of `--benchmarks`, or the name of
     /// a job, and options of its own.
-    pub(crate) load: Vec<String>,
+    pub load: Vec<String>,
     /// What is measured, each a phase that has the name of its benchmark or job.
-    pub(crate) run: Vec<String>,
+    pub run: Vec<String>,
     /// Options of all of them.
-    pub(crate) options: String,
+    pub options: String,
 }
 
-/// Says in one sentence why this machine cannot run what is wanted.
-pub(crate) fn possible<'a>(mut wanted: impl Iterator<Item = &'a Live> + Clone) -> Result<(), String> {
+/// Why something could not be measured on a live device: what this machine lacks, or what failed; one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Failure(String);
+
+impl From<String> for Failure {
+    fn from(sentence: String) -> Failure {
+        Failure(sentence)
+    }
+}
+
+/// Whether this machine can run what is wanted.
+///
+/// # Errors
+/// It lacks a program, a kernel or a right.
+pub fn possible<'a>(mut wanted: impl Iterator<Item = &'a Live> + Clone) -> Result<(), Failure> {
     if wanted.clone().any(|live| matches!(live, Live::Fio(_))) {
         fio::possible()?;
     }
@@ -67,8 +81,11 @@ pub(crate) fn possible<'a>(mut wanted: impl Iterator<Item = &'a Live> + Clone) -
     Ok(())
 }
 
-/// Makes a device for the experiment, brings it to its begin, and measures. `Err`: one sentence.
-pub(crate) fn measure(experiment: &Experiment, what: &Live, stop: &Stop) -> Result<Vec<Phase>, String> {
+/// Makes a device for the experiment, warms it up, and measures: a phase for each call of a program.
+///
+/// # Errors
+/// A program or the device failed, or somebody asked to stop.
+pub fn measure(experiment: &Experiment, what: &Live, stop: &Stop) -> Result<Vec<Phase>, Failure> {
     let bench = Bench::new(experiment, stop)?;
     let phases = match what {
         Live::Fio(jobs) => fio::measure(&bench, experiment, jobs),
@@ -171,10 +188,8 @@ impl Bench {
 /// An image for the experiment's scheme and device, open.
 fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String> {
     let device = &experiment.device;
-    let mut settings = Settings::new(
-        &experiment.scheme,
-        experiment.cache.bytes(device.exported_pages).map_err(|error| error.to_string())?,
-    );
+    let cache = experiment.cache.bytes(device.exported_pages).map_err(|error| error.to_string())?;
+    let mut settings = Settings::new(&experiment.scheme, cache);
     settings.parameters.clone_from(&experiment.parameters);
     settings.cost_benefit = experiment.victims == ftl::VictimPolicy::CostBenefit;
     let foreground = experiment.foreground_superblocks.unwrap_or(settings.foreground_superblocks);

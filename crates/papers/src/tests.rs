@@ -2,12 +2,11 @@
 
 use serde_json::Value as Json;
 
-use super::claim::{findings, Finding, Measured, Missing, Verdict};
-use super::file::{figure, Place};
-use super::live::Live;
-use super::plan::{phase, Plan};
-use super::{load, names, Scale};
-use crate::commands::stop::Stop;
+use crate::claim::findings;
+use crate::file::figure;
+use crate::live::Live;
+use crate::plan::phase;
+use crate::{load, names, Figure, Finding, Measured, Missing, PaperError, Place, Plan, Scale, Verdict};
 
 const SMALL: &str = r#"
 title = "a figure"
@@ -31,7 +30,7 @@ io_size={io}
 '''
 "#;
 
-fn with(more: &str) -> Result<super::file::Figure, String> {
+fn with(more: &str) -> Result<Figure, PaperError> {
     figure("x.toml", "x", &format!("{SMALL}{more}"), Scale::Quick)
 }
 
@@ -133,6 +132,10 @@ fn mistakes_get_file_key_and_what_would_be_right() {
             "x.toml: case `more`: sweep.n is used nowhere; write {n} where it belongs"),
         ("[[case]]\nname = \"more\"\njobs = \"[a]\"\noptions = { json = \"f\" }\n",
             "x.toml: case `more`: options.json is the caller's to choose; leave it out"),
+        ("[[case]]\nname = \"more\"\njobs = \"[a]\"\noptions = { cache = \"{io}x\" }\n",
+            "x.toml: case `more`, options.cache: `1mx` is no cache size"),
+        ("[[case]]\nname = \"more\"\njobs = \"[a]\"\noptions = { colour = 3 }\n",
+            "x.toml: case `more`, options.colour: unknown field `colour`, expected one of "),
         ("[[case]]\nname = \"more\"\nrocksdb = { load = [], run = [\"readseq\"], options = \"\" }\n",
             "x.toml: case `more`: rocksdb runs on live devices; write live = true at the top"),
         ("[[case]]\nname = \"more\"\nf2fs = { load = [], run = [], options = \"\" }\n",
@@ -142,30 +145,29 @@ fn mistakes_get_file_key_and_what_would_be_right() {
         ("weight = 3\n", "x.toml, line 21: unknown field `weight`"),
     ];
     for (more, sentence) in cases {
-        let error = with(more).expect_err(more);
+        let error = with(more).expect_err(more).to_string();
         assert!(error.starts_with(sentence), "{error}\n{sentence}");
         assert!(!error.contains('\n'), "{error}");
     }
     let lacking = SMALL.replace("[full]\nio = \"2m\"\n", "[full]\n");
     let error = figure("x.toml", "x", &lacking, Scale::Quick).expect_err("a variable is missing");
-    assert_eq!(error, "x.toml: full: `io` is missing; give it in [quick] and in [full]");
+    assert_eq!(error.to_string(), "x.toml: full: `io` is missing; give it in [quick] and in [full]");
     assert!(load("nothing", Scale::Quick)
-        .is_err_and(|error| error.starts_with("there is no paper `nothing`; there are")));
+        .is_err_and(|error| error.to_string().starts_with("there is no paper `nothing`; there are")));
 }
 
 #[test]
-fn options_that_compare_refuses_name_file_and_case() {
+fn impossible_set_ups_name_file_and_case() {
     for (from, to, why) in [
         ("tpftl-512m", "floppy", "device `floppy`"),
-        ("warm-up = \"none\"", "warm-up = \"some\"", "no warm-up"),
+        ("warm-up = \"none\"", "shrink = 7", "shrink 7 does not divide"),
         ("\"dftl\", \"tpftl\"", "\"tpftl:colour=red\"", "no parameter `colour`"),
         ("rw=randread", "rw=backwards", "rw=backwards is not valid"),
     ] {
         let figure =
             figure("x.toml", "x", &SMALL.replace(from, to), Scale::Quick).expect("its form is right");
-        let Err(Stop::User(sentence)) = Plan::new(&[&figure], &|_| true, 1, "") else {
-            panic!("{to} was taken");
-        };
+        let Err(error) = Plan::new(&[&figure], &|_| true, 1, "") else { panic!("{to} was taken") };
+        let sentence = error.to_string();
         assert!(sentence.starts_with("x.toml: case `reads`: ") && sentence.contains(why), "{sentence}");
     }
 }

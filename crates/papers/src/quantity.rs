@@ -1,12 +1,11 @@
 //! What can be read off a run.
 
+use sim::format::{bytes, count, digits, energy, factor, percent, time};
 use sim::results::{ratio, Kind, Phase, Run};
-
-use crate::table::format::{bytes, count, digits, energy, factor, percent, time};
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// A share of one, as percent.
     Share,
     /// A ratio.
@@ -25,7 +24,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// A number in words.
-    pub(crate) fn show(self, value: f64) -> String {
+    pub fn show(self, value: f64) -> String {
         match self {
             Unit::Share if value < 0.0 => format!("-{}", self.show(-value)),
             // Savings and shares end at one; increases do not.
@@ -41,14 +40,15 @@ impl Unit {
     }
 }
 
-/// A quantity.
+/// A number that can be read off a phase of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     /// Its name in data files.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What it is, for headings.
-    pub(crate) what: &'static str,
-    pub(crate) unit: Unit,
+    pub what: &'static str,
+    /// How it is written.
+    pub unit: Unit,
     of: Of,
 }
 
@@ -63,9 +63,21 @@ enum Of {
     Ratio(&'static str, &'static str),
 }
 
+/// A quantity that there is not, among those that there are.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no quantity `{name}`; there are {}, the statistics that `ftl schemes` shows, ratios of two of these such as \
+     hat_hits/hat_lookups, and pointers into the record of a phase such as /gc/foreground",
+    ALL.iter().map(|quantity| quantity.name).collect::<Vec<_>>().join(", ")
+)]
+pub struct UnknownQuantity {
+    /// As asked for.
+    pub name: String,
+}
+
 impl Quantity {
     /// Its value in a phase of a run; `None` when the phase has none.
-    pub(crate) fn of(&self, run: &Run, phase: &Phase) -> Option<f64> {
+    pub fn of(&self, run: &Run, phase: &Phase) -> Option<f64> {
         let value = match self.of {
             Of::Known(of) => of(run, phase),
             Of::Pointer(path) => serde_json::to_value(phase).ok()?.pointer(path)?.as_f64(),
@@ -76,7 +88,7 @@ impl Quantity {
     }
 
     /// Whether the host's time changes it.
-    pub(crate) fn timed(&self) -> bool {
+    pub fn timed(&self) -> bool {
         matches!(self.unit, Unit::Micros | Unit::Rate) || self.name.ends_with("iops")
     }
 
@@ -84,8 +96,8 @@ impl Quantity {
     /// `hat_hits/hat_lookups`; or a pointer into the record of a phase, such as `/gc/foreground`.
     ///
     /// # Errors
-    /// There is none: one sentence without the place.
-    pub(crate) fn find(name: &str) -> Result<&'static Quantity, String> {
+    /// There is none; the error names those that there are.
+    pub fn find(name: &str) -> Result<&'static Quantity, UnknownQuantity> {
         if let Some(known) = ALL.iter().find(|quantity| quantity.name == name) {
             return Ok(known);
         }
@@ -106,14 +118,7 @@ impl Quantity {
                 let name = leaked();
                 Quantity { name, what: name, unit: Unit::Count, of: Of::Pointer(name) }
             }
-            _ => {
-                let known: Vec<&str> = ALL.iter().map(|quantity| quantity.name).collect();
-                return Err(format!(
-                    "there is no quantity `{name}`; there are {}, the statistics that `ftl schemes` shows, ratios of two of \
-                     these such as hat_hits/hat_lookups, and pointers into the record of a phase such as /gc/foreground",
-                    known.join(", ")
-                ));
-            }
+            _ => return Err(UnknownQuantity { name: name.to_owned() }),
         };
         Ok(Box::leak(Box::new(found)))
     }
@@ -246,7 +251,9 @@ mod tests {
             assert!(ALL[..index].iter().all(|other| other.name != quantity.name), "{}", quantity.name);
             assert_eq!(Quantity::find(quantity.name).expect("known").name, quantity.name);
         }
-        assert!(Quantity::find("speed").is_err_and(|error| error.contains("`speed`")));
+        assert!(
+            Quantity::find("speed").is_err_and(|error| error.to_string().contains("`speed`; there are iops"))
+        );
     }
 
     #[test]

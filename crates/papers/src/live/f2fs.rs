@@ -15,9 +15,9 @@ use super::fio::of_fio;
 use super::{beside, ended, last_lines, Bench, Calls, PATIENCE};
 
 /// `guest/guest.sh`, and what it packs.
-const GUEST: &str = include_str!("../../../guest/guest.sh");
-const BEGIN: &str = include_str!("../../../guest/boot.sh");
-const SHELL: &str = include_str!("../../../guest/shell.sh");
+const GUEST: &str = include_str!("../../guest/guest.sh");
+const BEGIN: &str = include_str!("../../guest/boot.sh");
+const SHELL: &str = include_str!("../../guest/shell.sh");
 /// What the guest runs.
 const TOOLS: [&str; 3] = ["fio", "mkfs.f2fs", "fsck.f2fs"];
 /// How each call of fio begins: files lie on F2FS, and latencies come with their counts.

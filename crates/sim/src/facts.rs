@@ -1,8 +1,7 @@
 //! What must stand beside every number: device, memory, workload, and whether the invariants held.
 
-use sim::results::{DeviceInfo, Phase, Run};
-
-use super::format::{bytes, exact_time, maybe, percent, whole};
+use crate::format::{bytes, exact_time, maybe, percent, whole};
+use crate::results::{DeviceInfo, Phase, Run};
 
 /// Phases of the same name in several runs.
 pub struct Group<'a> {

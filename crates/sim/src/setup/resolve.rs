@@ -1,30 +1,28 @@
-//! From options to experiments: device, workload, warm-up.
+//! From a set-up to experiments: device, workload, warm-up.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl::VictimPolicy;
 use nand::{Device, Geometry};
-use sim::{CacheSize, Experiment, Load, PhaseSpec, Source, Synthetic, TimingModel, TraceFile, Verify};
 use workload::fio::{self, Amount, BlockSize, JobFile, JobSpec, Pattern};
 use workload::trace::{AddressMap, Ratio, TraceOptions};
+use workload::warm_up::USUAL;
+use workload::InputError;
 
-use crate::table::format::{bytes, digits, time, whole};
-
-use super::input::{scan, Counted, Input, Part, Prepare, Scaled};
-use super::options::{Address, Mode, Options, Timing, Victims};
-use super::repeat::Again;
-use super::stop::Stop;
-use super::values::{SchemeSpec, WarmUp};
+use super::input::{scan, Counted, Input, Part, Prepare, Scaled, Scan};
+use super::{JobText, Mode, Resolved, Setup, SetupError, WarmUp};
+use crate::format::{bytes, time, whole};
+use crate::plan;
+use crate::reference::Verify;
+use crate::source::{Source, Synthetic, TraceFile};
+use crate::spec::{BadValue, CacheSize, Experiment, Load, PhaseSpec, TimingModel};
 
 /// The job file that runs when nothing else is asked for.
-const DOUBLE_READ: &str = include_str!("../../../../examples/double-read.fio");
+const DOUBLE_READ: (&str, &str) = ("double-read.fio", include_str!("../../../../examples/double-read.fio"));
 /// Requests in flight of a closed-loop replay, unless told otherwise.
 const DEPTH: u32 = 32;
 /// Devices among which one is chosen for a trace, smallest first.
 const CHOICE: [&str; 3] = ["tpftl-512m", "tpftl-16g", "femu-32g"];
-const LEARNEDFTL: &str = "learnedftl: six volumes of 512 KiB writes, random then sequential";
-const FILL: &str = "fill: the device once, in sequential writes of 512 KiB";
 /// Random reads for each entry that the mapping cache can hold.
 const SETTLING_READS: u64 = 4;
 /// The smallest cached mapping entry of any scheme, bytes.
@@ -32,15 +30,6 @@ const SMALLEST_ENTRY_BYTES: u64 = 6;
 const DEFAULT_DEVICE: &str = "femu-32g";
 /// The mapping cache when nothing else is said.
 const DEFAULT_CACHE: CacheSize = CacheSize::Share(0.03);
-
-/// One workload on one device, for any scheme.
-pub(crate) struct Setup {
-    base: Experiment,
-    /// What the user should know before it runs.
-    pub(crate) notes: Vec<String>,
-    /// Arrival of the last request of an open-loop replay, ns.
-    pub(crate) arrivals_end_ns: Option<u64>,
-}
 
 struct Measured {
     name: String,
@@ -53,66 +42,44 @@ struct Measured {
     arrivals_end_ns: Option<u64>,
 }
 
-/// A fio job file that is at hand.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct JobText<'a> {
-    /// Its name in messages.
-    pub(crate) name: &'a str,
-    pub(crate) text: &'a str,
-}
-
 impl Setup {
-    /// Reads everything that options name, and checks what can be checked before anything runs.
-    pub(crate) fn new(options: &Options) -> Result<Setup, Stop> {
-        Setup::with_jobs(options, JobText { name: "double-read.fio", text: DOUBLE_READ })
-    }
-
-    /// The same with other jobs as those that run when the options name no workload.
-    pub(crate) fn with_jobs(options: &Options, built_in: JobText) -> Result<Setup, Stop> {
+    /// Reads everything that the set-up names, and checks what can be checked before anything runs.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a device that is impossible, values that do not go together.
+    pub fn resolve(&self) -> Result<Resolved, SetupError> {
         let mut notes = Vec::new();
-        let input = Input::of(&options.input, &options.trace)?;
-        let (device, chosen) = device(options, &input)?;
+        let input = Input::of(self)?;
+        let (device, chosen) = device(self, &input)?;
         let found = match &input {
-            Input::Jobs(path) => jobs(path.as_deref(), built_in, &mut notes)?,
-            Input::Trace { .. } | Input::Synth { .. } => {
-                replay(options, &input, &device, chosen, &mut notes)?
-            }
+            Input::Jobs => jobs(self, &mut notes)?,
+            Input::Trace { .. } | Input::Synth { .. } => replay(self, &input, &device, chosen, &mut notes)?,
         };
         if let Some(end) = input.end().filter(|&end| chosen && end <= device.exported_bytes()) {
             notes.push(format!(
-                "the device is {}, the smallest preset that holds addresses up to {}; --device chooses another",
+                "the device is {}, the smallest preset that holds addresses up to {}; option device chooses another",
                 device.name,
                 bytes(end)
             ));
         }
-        let mut warm_up = warm_up(options, &device, found.warm_up, &mut notes)?;
+        let mut warm_up = warm_up(self, &device, found.warm_up, &mut notes)?;
         warm_up.extend(found.first);
         let mut base = Experiment::new(device, String::new());
         (base.workload, base.workload_source) = (found.name, found.source);
         (base.warm_up, base.phases) = (warm_up, found.phases);
-        set(&mut base, options)?;
+        set(&mut base, self)?;
         check_jobs(&base)?;
-        Ok(Setup { base, notes, arrivals_end_ns: found.arrivals_end_ns })
+        let (schemes, arrivals_end_ns) = (self.schemes.clone(), found.arrivals_end_ns);
+        Ok(Resolved { base, schemes, notes, arrivals_end_ns })
     }
 
-    /// The experiment for a scheme.
-    pub(crate) fn experiment(&self, scheme: &SchemeSpec, again: &Again) -> Experiment {
-        let mut experiment = self.base.clone();
-        experiment.scheme.clone_from(&scheme.name);
-        experiment.parameters.clone_from(&scheme.parameters);
-        experiment.command = again.run(scheme, experiment.seed);
-        experiment
-    }
-
-    /// What every experiment has in common.
-    pub(crate) fn base(&self) -> &Experiment {
-        &self.base
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
     }
 }
 
 /// The device, and whether it was our choice.
-fn device(options: &Options, input: &Input) -> Result<(Device, bool), Stop> {
-    let asked = &options.device;
+fn device(asked: &Setup, input: &Input) -> Result<(Device, bool), SetupError> {
     let (device, chosen) = match (&asked.device, input.end()) {
         (Some(name), _) => (Device::load(name)?, false),
         (None, Some(end)) if asked.export.is_none() => {
@@ -126,8 +93,8 @@ fn device(options: &Options, input: &Input) -> Result<(Device, bool), Stop> {
         Some(bytes) => device.with_exported_bytes(bytes)?,
         None => device,
     };
-    let device = smaller(device, asked.shrink, "--shrink", "blocks of a plane", |g| &mut g.blocks_per_plane)?;
-    let device = smaller(device, asked.shorten, "--shorten", "pages of a block", |g| &mut g.pages_per_block)?;
+    let device = smaller(device, asked.shrink, "shrink", "blocks of a plane", |g| &mut g.blocks_per_plane)?;
+    let device = smaller(device, asked.shorten, "shorten", "pages of a block", |g| &mut g.pages_per_block)?;
     Ok((device, chosen))
 }
 
@@ -135,18 +102,18 @@ fn device(options: &Options, input: &Input) -> Result<(Device, bool), Stop> {
 fn smaller(
     mut device: Device,
     factor: Option<u32>,
-    option: &str,
+    key: &str,
     parts: &str,
     count: fn(&mut Geometry) -> &mut u32,
-) -> Result<Device, Stop> {
+) -> Result<Device, SetupError> {
     let Some(factor) = factor else { return Ok(device) };
     let number = *count(&mut device.geometry);
     if !number.is_multiple_of(factor) || number == factor {
-        return Err(Stop::user(format!(
-            "{option} {factor} does not divide the {number} {parts} of {}; give a divisor of {number}, and leave at least two \
-             of them",
+        let what = format!(
+            "{factor} does not divide the {number} {parts} of {}; give a divisor of {number}, and leave at least two of them",
             device.name
-        )));
+        );
+        return Err(SetupError::unsuitable(key, what));
     }
     if factor > 1 {
         *count(&mut device.geometry) /= factor;
@@ -159,52 +126,55 @@ fn smaller(
 }
 
 /// A fio job file, or the one that is built in.
-fn jobs(path: Option<&Path>, built_in: JobText, notes: &mut Vec<String>) -> Result<Measured, Stop> {
-    let (file, name, source) = match path {
-        None => {
-            let JobText { name, text } = built_in;
+fn jobs(setup: &Setup, notes: &mut Vec<String>) -> Result<Measured, SetupError> {
+    let (file, name, source) = match (&setup.job_file, &setup.jobs) {
+        (Some(path), _) => (job_file(path)?, stem(path), path.display().to_string()),
+        (None, at_hand) => {
+            let at_hand = at_hand.as_ref().map(|JobText { name, text }| (&**name, &**text));
+            let (name, text) = at_hand.unwrap_or(DOUBLE_READ);
             (JobFile::parse(name, text)?, stem(Path::new(name)), "built in".to_owned())
         }
-        Some(path) => (job_file(path)?, stem(path), path.display().to_string()),
     };
     notes.extend(file.warnings.iter().cloned());
-    let named = |error: sim::SpecError| Stop::user(format!("{source}: {error}"));
+    let named = |error: BadValue| InputError::in_file(&source, error.0);
     let (warm_up, phases) = PhaseSpec::of_job_file(&file).map_err(named)?;
     let warm_up = (!warm_up.is_empty()).then_some(warm_up);
     Ok(Measured { name, source, warm_up, first: Vec::new(), phases, arrivals_end_ns: None })
 }
 
-fn job_file(path: &Path) -> Result<JobFile, Stop> {
+fn job_file(path: &Path) -> Result<JobFile, InputError> {
     let name = path.display().to_string();
     let is_trace = || {
         let (format, _) = workload::trace::detect(path).ok()?;
-        Some(Stop::user(format!(
-            "{name} is a trace (format {}), not a fio job file; give it with --trace",
+        let what = format!(
+            "{name} is a trace (format {}), not a fio job file; give it with the option trace",
             format.name()
-        )))
+        );
+        Some(InputError::in_file("", what))
     };
     let text = std::fs::read_to_string(path).map_err(|error| {
         let missing = || {
-            Stop::user(format!(
-                "{name}: the job file cannot be read ({error}); name a fio job file, or a trace with --trace"
-            ))
+            let what = format!(
+                "the job file cannot be read ({error}); name a fio job file, or a trace with the option trace"
+            );
+            InputError::in_file(&name, what)
         };
         is_trace().unwrap_or_else(missing)
     })?;
-    JobFile::parse(&name, &text).map_err(|error| is_trace().unwrap_or_else(|| Stop::from(error)))
+    JobFile::parse(&name, &text).map_err(|error| is_trace().unwrap_or(error))
 }
 
 /// A trace or a generator.
 fn replay(
-    options: &Options,
+    setup: &Setup,
     input: &Input,
     device: &Device,
     chosen: bool,
     notes: &mut Vec<String>,
-) -> Result<Measured, Stop> {
-    let (address, how) = addresses(options, input, device, chosen, notes)?;
-    let scale = options.trace.time_scale.unwrap_or(Ratio::ONE);
-    let before = options.input.warm_up_requests.unwrap_or(0);
+) -> Result<Measured, SetupError> {
+    let (address, how) = addresses(setup, input, device, chosen, notes)?;
+    let scale = setup.time_scale.unwrap_or(Ratio::ONE);
+    let before = setup.warm_up_requests.unwrap_or(0);
     let mut first = Vec::new();
     let (source, measured, name, origin, duration_ns): (Arc<dyn Source>, _, _, _, _) = match input {
         Input::Trace { path, options: read, scan } => {
@@ -212,17 +182,16 @@ fn replay(
             let trace = TraceFile::new(path, TraceOptions { address, ..(**read).clone() });
             let source = Counted { trace, requests: scan.requests };
             let measured = scan.requests.checked_sub(before).filter(|&left| left > 0).ok_or_else(|| {
-                Stop::user(format!(
-                    "--warm-up-requests {before} leaves none of the {} requests of {} to measure; give fewer",
-                    scan.requests,
-                    path.display()
-                ))
+                let (all, name) = (scan.requests, path.display());
+                let what =
+                    format!("{before} leaves none of the {all} requests of {name} to measure; give fewer");
+                SetupError::unsuitable("warm-up-requests", what)
             })?;
             // What the part before took is not known without reading it; the whole is the safe side.
             (Arc::new(source), measured, stem(path), path.display().to_string(), Some(scan.duration_ns))
         }
         Input::Synth { synth, requests } => {
-            let seed = options.input.seed;
+            let seed = setup.seed();
             if let Some(prepare) = Prepare::of(synth, device.exported_bytes(), seed) {
                 first.push(closed(prepare.name(), Arc::new(prepare)));
             }
@@ -232,14 +201,14 @@ fn replay(
             let origin = "generated by ftl, synthetic".to_owned();
             (Arc::new(source), *requests, synth.name.to_owned(), origin, gap.checked_mul(*requests))
         }
-        Input::Jobs(_) => return Err(Stop::user("a job file has no arrival times")),
+        Input::Jobs => return Err(SetupError::unsuitable("jobs", "have no arrival times")),
     };
     if before > 0 {
         let part = Part { source: Arc::clone(&source), skip: 0, take: before };
         first.push(closed(format!("the first {} requests of {name}", whole(before)), Arc::new(part)));
     }
     let source = if before > 0 { Arc::new(Part { source, skip: before, take: measured }) } else { source };
-    let (load, arrivals, end) = load(options, input, source, duration_ns)?;
+    let (load, arrivals, end) = load(setup, input, source, duration_ns)?;
     Ok(Measured {
         name: format!("{name}: {} requests, {arrivals}, {how}", whole(measured)),
         source: origin,
@@ -257,28 +226,27 @@ fn closed(name: String, source: Arc<dyn Source>) -> PhaseSpec {
 
 /// How requests are replayed, in words too, and when the last one arrives.
 fn load(
-    options: &Options,
+    setup: &Setup,
     input: &Input,
     source: Arc<dyn Source>,
     duration_ns: Option<u64>,
-) -> Result<(Load, String, Option<u64>), Stop> {
-    let depth = options.trace.depth;
+) -> Result<(Load, String, Option<u64>), SetupError> {
+    let depth = setup.depth;
     let threads = match input {
         Input::Synth { synth, .. } => synth.threads(),
         _ => None,
     };
     let usual = if threads.is_some() { Mode::Closed } else { Mode::Open };
-    Ok(match options.trace.mode.unwrap_or(usual) {
+    Ok(match setup.mode.unwrap_or(usual) {
         Mode::Open if threads.is_some() => {
-            return Err(Stop::user(format!(
-                "{} is made by threads that wait for their requests and has no arrival times; leave --mode open out",
-                input.name()
-            )));
+            let name = input.name();
+            let what = format!("open needs arrival times, and threads that wait make {name}; leave it out");
+            return Err(SetupError::unsuitable("mode", what));
         }
         Mode::Open => {
             let over = duration_ns.map_or_else(String::new, |ns| format!(" over {}", time(ns as f64)));
             let limit = depth.map_or_else(String::new, |depth| format!(", at most {depth} at the device"));
-            let scaled = options.trace.time_scale.is_some_and(|scale| scale != Ratio::ONE);
+            let scaled = setup.time_scale.is_some_and(|scale| scale != Ratio::ONE);
             let kept = if scaled { "open loop, times scaled" } else { "open loop" };
             (Load::Open { source, outstanding: depth }, format!("{kept}{over}{limit}"), duration_ns)
         }
@@ -291,62 +259,64 @@ fn load(
 
 /// What to do with addresses, and in words what it does.
 fn addresses(
-    options: &Options,
+    setup: &Setup,
     input: &Input,
     device: &Device,
     chosen: bool,
     notes: &mut Vec<String>,
-) -> Result<(AddressMap, String), Stop> {
+) -> Result<(AddressMap, String), SetupError> {
     let (end, capacity) = (input.end().unwrap_or(0), device.exported_bytes());
     let fits = end <= capacity || input.elastic();
     let name = input.name();
-    let address = match options.trace.address {
-        Some(Address::Scale) if matches!(input, Input::Synth { .. }) => {
-            return Err(Stop::user("--address scale is for --trace; give as-is or wrap with --synth"));
+    let address = match setup.address {
+        Some(AddressMap::Scale) if matches!(input, Input::Synth { .. }) => {
+            let what = "scale is for a trace; give as-is or wrap with a generator";
+            return Err(SetupError::unsuitable("address", what));
         }
         Some(address) => address,
         None if !fits && chosen => {
             notes.push(format!(
-                "{name} reaches {} and no preset is that large: on {} its addresses are wrapped (modulo {}); --address scale \
-                 shrinks them, a larger --device keeps them",
+                "{name} reaches {} and no preset is that large: on {} its addresses are wrapped (modulo {}); address scale \
+                 shrinks them, a larger device keeps them",
                 bytes(end),
                 device.name,
                 bytes(capacity)
             ));
-            Address::Wrap
+            AddressMap::Wrap
         }
-        None => Address::AsIs,
+        None => AddressMap::AsIs,
     };
-    if address == Address::AsIs && !fits {
+    if address == AddressMap::AsIs && !fits {
         let scale = if matches!(input, Input::Trace { .. }) {
-            ", --address scale to multiply them by capacity over span"
+            ", scale to multiply them by capacity over span"
         } else {
             ""
         };
-        return Err(Stop::user(format!(
-            "{name} reaches {} but device {} has {}; give --address wrap to take addresses modulo the capacity{scale}, or \
-             a larger device",
+        let what = format!(
+            "as-is is impossible: {name} reaches {} but device {} has {}; give wrap to take addresses modulo the \
+             capacity{scale}, or a larger device",
             bytes(end),
             device.name,
             bytes(capacity)
-        )));
+        );
+        return Err(SetupError::unsuitable("address", what));
     }
     let how = match address {
-        Address::Scale => format!("addresses scaled from {} to {}", bytes(end), bytes(capacity)),
-        Address::Wrap if !fits => format!("addresses up to {} wrapped at {}", bytes(end), bytes(capacity)),
-        Address::AsIs | Address::Wrap if input.elastic() => format!("laid out on {}", bytes(capacity)),
-        Address::AsIs | Address::Wrap => format!("addresses as they are, up to {}", bytes(end)),
+        AddressMap::Scale => format!("addresses scaled from {} to {}", bytes(end), bytes(capacity)),
+        AddressMap::Wrap if !fits => format!("addresses up to {} wrapped at {}", bytes(end), bytes(capacity)),
+        AddressMap::AsIs | AddressMap::Wrap if input.elastic() => format!("laid out on {}", bytes(capacity)),
+        AddressMap::AsIs | AddressMap::Wrap => format!("addresses as they are, up to {}", bytes(end)),
     };
-    Ok((address.into(), how))
+    Ok((address, how))
 }
 
 /// What is odd about a trace.
-fn remarks(path: &Path, scan: &super::input::Scan) -> Vec<String> {
+fn remarks(path: &Path, scan: &Scan) -> Vec<String> {
     let name = path.display();
     let mut found = Vec::new();
     if let Some(first) = &scan.first_bad {
         found.push(format!(
-            "{name}: {} of {} rows are not understood and left out, the first is {}:{} ({}); --strict makes this an error",
+            "{name}: {} of {} rows are not understood and left out, the first is {}:{} ({}); option strict makes this an error",
             whole(scan.bad_rows),
             whole(scan.rows + scan.bad_rows),
             first.line(),
@@ -359,7 +329,7 @@ fn remarks(path: &Path, scan: &super::input::Scan) -> Vec<String> {
     }
     if scan.devices.len() > 1 {
         found.push(format!(
-            "{name}: {} devices ({}) are laid out one behind the other; --trace-device NAME keeps one",
+            "{name}: {} devices ({}) are laid out one behind the other; option trace-device keeps one",
             scan.devices.len(),
             scan.devices.join(", ")
         ));
@@ -369,20 +339,19 @@ fn remarks(path: &Path, scan: &super::input::Scan) -> Vec<String> {
 
 /// What runs before measuring; `own` is the job file's.
 fn warm_up(
-    options: &Options,
+    setup: &Setup,
     device: &Device,
     own: Option<Vec<PhaseSpec>>,
     notes: &mut Vec<String>,
-) -> Result<Vec<PhaseSpec>, Stop> {
-    Ok(match (&options.input.warm_up, own) {
+) -> Result<Vec<PhaseSpec>, SetupError> {
+    Ok(match (&setup.warm_up, own) {
         (None, Some(own)) => own,
         (None | Some(WarmUp::Steady), _) => {
-            vec![PhaseSpec::new(LEARNEDFTL, Load::LearnedFtl), settling(cache(options, device), device)?]
+            vec![PhaseSpec::warm_up(USUAL), settling(cache(setup, device), device)?]
         }
-        (Some(WarmUp::Swept), _) => vec![PhaseSpec::new(LEARNEDFTL, Load::LearnedFtl), sweep(device)],
-        (Some(WarmUp::LearnedFtl), _) => vec![PhaseSpec::new(LEARNEDFTL, Load::LearnedFtl)],
+        (Some(WarmUp::Swept), _) => vec![PhaseSpec::warm_up(USUAL), sweep(device)],
+        (Some(WarmUp::Writes(warm_up)), _) => vec![PhaseSpec::warm_up(warm_up)],
         (Some(WarmUp::None), _) => Vec::new(),
-        (Some(WarmUp::Fill), _) => vec![PhaseSpec { name: FILL.to_owned(), ..PhaseSpec::fill() }],
         (Some(WarmUp::File(path)), _) if path.extension().is_some_and(|ending| ending == "fio") => {
             let file = job_file(path)?;
             notes.extend(file.warnings.iter().cloned());
@@ -392,14 +361,14 @@ fn warm_up(
             };
             file.phases.iter().map(named).collect()
         }
-        (Some(WarmUp::File(path)), _) => vec![trace_as_warm_up(path, options, device, notes)?],
+        (Some(WarmUp::File(path)), _) => vec![trace_as_warm_up(path, setup, device, notes)?],
     })
 }
 
 /// Random reads that push the entries which writes left dirty out of the mapping cache. A scheme that writes such
 /// entries back one by one would otherwise spend the whole of a short trace on the warm-up's.
-fn settling(cache: CacheSize, device: &Device) -> Result<PhaseSpec, Stop> {
-    let entries = cache.bytes(device.exported_pages).map_err(Stop::User)? / SMALLEST_ENTRY_BYTES;
+fn settling(cache: CacheSize, device: &Device) -> Result<PhaseSpec, BadValue> {
+    let entries = cache.bytes(device.exported_pages)? / SMALLEST_ENTRY_BYTES;
     let reads = (SETTLING_READS * entries).min(2 * u64::from(device.exported_pages)).max(1);
     let name = format!("then {} random reads, which clean the mapping cache", whole(reads));
     Ok(all_reads(name, Pattern::RandRead, u64::from(device.geometry.page_bytes), reads))
@@ -422,23 +391,23 @@ fn all_reads(name: String, rw: Pattern, bytes: u64, reads: u64) -> PhaseSpec {
 }
 
 /// The mapping cache as asked for, else the device's memory, else a share.
-fn cache(options: &Options, device: &Device) -> CacheSize {
-    options.device.cache.unwrap_or(device.sram_bytes.map_or(DEFAULT_CACHE, CacheSize::Bytes))
+fn cache(setup: &Setup, device: &Device) -> CacheSize {
+    setup.cache.unwrap_or(device.sram_bytes.map_or(DEFAULT_CACHE, CacheSize::Bytes))
 }
 
 /// A trace replayed without its times, with its addresses treated as those of the measured one.
 fn trace_as_warm_up(
     path: &Path,
-    options: &Options,
+    setup: &Setup,
     device: &Device,
     notes: &mut Vec<String>,
-) -> Result<PhaseSpec, Stop> {
-    let read = TraceOptions { strict: options.trace.strict, ..TraceOptions::default() };
+) -> Result<PhaseSpec, SetupError> {
+    let read = TraceOptions { strict: setup.strict, ..TraceOptions::default() };
     let scan = scan(path, &read)?;
     notes.extend(remarks(path, &scan));
     let fits = scan.end <= device.exported_bytes();
-    let address = match options.trace.address {
-        Some(address) => address.into(),
+    let address = match setup.address {
+        Some(address) => address,
         None if fits => AddressMap::AsIs,
         None => {
             notes.push(format!(
@@ -455,38 +424,32 @@ fn trace_as_warm_up(
     Ok(PhaseSpec::new(stem(path), Load::Closed { source, depth: 1 }))
 }
 
-/// Everything else that options say.
-fn set(base: &mut Experiment, options: &Options) -> Result<(), Stop> {
-    base.cache = cache(options, &base.device);
-    base.faults = options.device.faults.clone().unwrap_or_default();
-    base.foreground_superblocks = options.device.gc_foreground;
-    base.background_superblocks = options.device.gc_background;
-    base.victims = match options.device.victims {
-        Victims::Greedy => VictimPolicy::Greedy,
-        Victims::CostBenefit => VictimPolicy::CostBenefit,
-    };
-    base.rewrite_ns = options.device.rewrite;
-    base.power_cut = options.running.power_cut;
-    let policy = options.time.policy;
-    base.timing = match options.time.timing {
-        Timing::Queued => TimingModel::Queued { policy: policy.map(Into::into) },
-        _ if policy.is_some() => {
-            return Err(Stop::user(
-                "--policy orders the queues of --timing queued; leave one of the two out",
-            ));
+/// Everything else that the set-up says.
+fn set(base: &mut Experiment, setup: &Setup) -> Result<(), SetupError> {
+    base.cache = cache(setup, &base.device);
+    base.faults = setup.faults.clone().unwrap_or_default();
+    base.foreground_superblocks = setup.gc_foreground;
+    base.background_superblocks = setup.gc_background;
+    base.victims = setup.victims.unwrap_or_default();
+    base.rewrite_ns = setup.rewrite;
+    base.power_cut = setup.power_cut;
+    base.timing = match (setup.timing.unwrap_or_default(), setup.policy) {
+        (TimingModel::Queued { policy }, asked) => TimingModel::Queued { policy: asked.or(policy) },
+        (_, Some(_)) => {
+            let what = "orders the queues of timing queued; leave one of the two out";
+            return Err(SetupError::unsuitable("policy", what));
         }
-        Timing::Reserved => TimingModel::Reserved,
-        Timing::None => TimingModel::NoClock,
+        (timing, None) => timing,
     };
-    base.host_overhead_ns = options.time.host_overhead_us;
-    base.host_cpus = options.time.host_cpus;
-    base.seed = options.input.seed;
-    base.verify = if options.running.verify { Verify::Full } else { Verify::Sampled };
+    base.host_overhead_ns = setup.host_overhead_ns;
+    base.host_cpus = setup.host_cpus;
+    base.seed = setup.seed();
+    base.verify = if setup.verify { Verify::Full } else { Verify::Sampled };
     Ok(())
 }
 
 /// Opens every job's requests, so that a job that does not fit is told of before the warm-up and not after it.
-fn check_jobs(base: &Experiment) -> Result<(), Stop> {
+fn check_jobs(base: &Experiment) -> Result<(), InputError> {
     let clock_off = base.timing == TimingModel::NoClock;
     let phases = base.warm_up.iter().map(|phase| (phase, true));
     for (phase, untimed) in phases.chain(base.phases.iter().map(|phase| (phase, clock_off))) {
@@ -494,11 +457,7 @@ fn check_jobs(base: &Experiment) -> Result<(), Stop> {
         for job in &jobs.jobs {
             let streams = job.streams(base.device.exported_bytes(), base.seed)?;
             if untimed && streams.iter().any(fio::JobStream::time_based) {
-                return Err(Stop::user(format!(
-                    "[{}] runs for a time, but the clock is off, so it would never end; give io_size or loops instead \
-                     of time_based",
-                    job.name
-                )));
+                return Err(plan::endless(job));
             }
         }
     }
@@ -513,18 +472,4 @@ fn stem(path: &Path) -> String {
         name = name.strip_suffix(ending).unwrap_or(name);
     }
     name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned()
-}
-
-/// A note when requests of an open-loop replay waited ever longer.
-pub(crate) fn saturation(setup: &Setup, label: &str, elapsed_ns: u64) -> Option<String> {
-    let end = setup.arrivals_end_ns?;
-    let late = elapsed_ns.saturating_sub(end);
-    (late > end / 20 && late > 1_000_000_000).then(|| {
-        format!(
-            "{label} cannot keep up with the arrivals: it ended {} after the last one, so latencies tell the length of the \
-             trace; replay it {} times as slowly (--time-scale), or without its times (--mode closed)",
-            time(late as f64),
-            digits((end + late) as f64 / end.max(1) as f64)
-        )
-    })
 }

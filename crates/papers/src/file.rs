@@ -4,20 +4,62 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use toml::Value;
+use sim::setup::{JobText, Setup};
+use sim::SetupError;
+use toml::{Table, Value};
 
-use super::live::{Calls, Live};
-use super::quantity::Quantity;
-use super::Scale;
+use crate::error::PaperError;
+use crate::live::{Calls, Live};
+use crate::quantity::Quantity;
 
-/// `paper.toml`.
+/// Options of `ftl compare` that the caller of a figure chooses, or that stand elsewhere in the file.
+const NOT_OPTIONS: [&str; 12] = [
+    "json",
+    "csv",
+    "report",
+    "output-format",
+    "quiet",
+    "threads",
+    "metrics",
+    "model",
+    "seed",
+    "schemes",
+    "jobs",
+    "job-file",
+];
+/// Jobs that stand for a program's requests where an experiment needs some and nobody runs them.
+const NOTHING_RUN: &str = "[program]\nrw=read\n";
+
+/// Whether a run is for a quick look or at the paper's scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A smaller device or fewer requests, as each figure says.
+    Quick,
+    /// As the paper had it.
+    Full,
+}
+
+impl Scale {
+    /// The section of a figure file that its variables come from.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scale::Quick => "quick",
+            Scale::Full => "full",
+        }
+    }
+}
+
+/// What `paper.toml` says of a paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PaperFile {
-    pub(crate) title: String,
-    pub(crate) source: String,
+pub struct PaperFile {
+    /// Its title.
+    pub title: String,
+    /// Authors, venue and year.
+    pub source: String,
+    /// What a reader of any of its figures must know.
     #[serde(default)]
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// A figure as written.
@@ -33,11 +75,11 @@ struct FigureFile {
     #[serde(default)]
     show: Vec<String>,
     #[serde(default)]
-    options: BTreeMap<String, Value>,
+    options: Table,
     #[serde(default)]
-    quick: BTreeMap<String, Value>,
+    quick: Table,
     #[serde(default)]
-    full: BTreeMap<String, Value>,
+    full: Table,
     host: Option<HostSection>,
     #[serde(default)]
     live: bool,
@@ -61,7 +103,7 @@ struct CaseSection {
     name: String,
     schemes: Option<Vec<String>>,
     #[serde(default)]
-    options: BTreeMap<String, Value>,
+    options: Table,
     jobs: Option<String>,
     rocksdb: Option<Calls>,
     f2fs: Option<Calls>,
@@ -93,7 +135,7 @@ struct ClaimSection {
 /// How a number is derived from quantities.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
+pub enum Kind {
     /// The quantity itself.
     Value,
     /// of / over.
@@ -109,7 +151,7 @@ pub(crate) enum Kind {
 /// What the paper's number means.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Bound {
+pub enum Bound {
     /// About this.
     #[default]
     About,
@@ -126,9 +168,12 @@ pub(crate) enum Bound {
 /// One number out of several.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Pick {
+pub enum Pick {
+    /// The arithmetic mean.
     Mean,
+    /// The greatest.
     Max,
+    /// The least.
     Min,
     /// The quantities are added up first.
     Sums,
@@ -136,108 +181,134 @@ pub(crate) enum Pick {
 
 /// Host software's time in a second measurement of each phase.
 #[derive(Clone, Debug)]
-pub(crate) struct Host {
-    pub(crate) time: sim::HostTime,
-    pub(crate) why: String,
+pub struct Host {
+    /// What it adds to each request.
+    pub time: sim::HostTime,
+    /// Where the number comes from.
+    pub why: String,
 }
 
 /// A figure, for one scale: variables replaced, sweeps laid out, names checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Figure {
-    pub(crate) id: String,
-    pub(crate) file: String,
-    pub(crate) title: String,
-    pub(crate) source: String,
-    pub(crate) notes: Vec<String>,
-    pub(crate) show: Vec<&'static Quantity>,
-    pub(crate) host: Option<Host>,
+pub struct Figure {
+    /// Its number in the paper: the name of its file.
+    pub id: String,
+    /// The file, for messages.
+    pub file: String,
+    /// What it shows.
+    pub title: String,
+    /// Where it stands in the paper.
+    pub source: String,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// Quantities of its tables and plots.
+    pub show: Vec<&'static Quantity>,
+    /// Host software's time, if each phase is also measured with it.
+    pub host: Option<Host>,
     /// Whether it is measured on live devices.
-    pub(crate) live: bool,
-    pub(crate) cases: Vec<Case>,
-    pub(crate) claims: Vec<Claim>,
+    pub live: bool,
+    /// What is to be run.
+    pub cases: Vec<Case>,
+    /// What the paper states.
+    pub claims: Vec<Claim>,
 }
 
-/// What runs: options of `ftl compare`, jobs, and the schemes.
+/// What runs: a set-up with several schemes.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
-    pub(crate) name: String,
-    pub(crate) rows: Vec<Row>,
-    /// Words for the command line.
-    pub(crate) words: Vec<String>,
-    pub(crate) jobs: Option<String>,
+pub struct Case {
+    /// Its name, unique in the figure.
+    pub name: String,
+    /// The schemes. They are not in the set-up, because a build may lack some.
+    pub rows: Vec<Row>,
+    /// Device, workload and everything else but schemes and seed.
+    pub setup: Setup,
     /// What runs on a live device, if the figure is a live one.
-    pub(crate) live: Option<Live>,
-    pub(crate) stand_in: Option<String>,
+    pub live: Option<Live>,
+    /// The workload of the paper's that a generator stands for.
+    pub stand_in: Option<String>,
     /// Whether it is one of a sweep.
-    pub(crate) swept: bool,
+    pub swept: bool,
 }
 
 /// A scheme with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub struct Row {
     /// As the file names it: what claims refer to.
-    pub(crate) name: String,
+    pub name: String,
     /// With variables replaced.
-    pub(crate) spec: String,
+    pub spec: String,
 }
 
 /// A statement of the paper.
 #[derive(Clone, Debug)]
-pub(crate) struct Claim {
-    pub(crate) what: String,
-    pub(crate) kind: Kind,
-    pub(crate) bound: Bound,
-    pub(crate) pick: Option<Pick>,
-    pub(crate) of: Vec<Place>,
-    pub(crate) over: Vec<Place>,
+pub struct Claim {
+    /// The statement, with placeholders for schemes and case.
+    pub what: String,
+    /// How its number is derived.
+    pub kind: Kind,
+    /// What its number means.
+    pub bound: Bound,
+    /// How one number is made of several places; none: each place has a number of its own.
+    pub pick: Option<Pick>,
+    /// What is looked at.
+    pub of: Vec<Place>,
+    /// What it is compared with.
+    pub over: Vec<Place>,
     /// Pointers into the JSON of `ftl bench`, in place of `of`.
-    pub(crate) bench: Vec<String>,
-    pub(crate) paper: Vec<f64>,
-    pub(crate) differs: String,
+    pub bench: Vec<String>,
+    /// The paper's numbers: one for all places, one for each, or the two ends of a range.
+    pub paper: Vec<f64>,
+    /// Why ours differs.
+    pub differs: String,
 }
 
 /// Where a number comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) scheme: String,
-    pub(crate) case: String,
-    /// Empty: the only one.
-    pub(crate) phase: String,
-    pub(crate) quantity: &'static str,
+pub struct Place {
+    /// The scheme as the file names it.
+    pub scheme: String,
+    /// The case's name.
+    pub case: String,
+    /// The phase's name; empty: the first.
+    pub phase: String,
+    /// The quantity's name.
+    pub quantity: &'static str,
 }
 
 /// Reads `paper.toml`.
-pub(crate) fn paper(file: &str, text: &str) -> Result<PaperFile, String> {
+pub(crate) fn paper(file: &str, text: &str) -> Result<PaperFile, PaperError> {
     toml::from_str(text).map_err(|error| in_words(file, text, &error))
 }
 
 /// Reads a figure file.
-pub(crate) fn figure(file: &str, id: &str, text: &str, scale: Scale) -> Result<Figure, String> {
+pub(crate) fn figure(file: &str, id: &str, text: &str, scale: Scale) -> Result<Figure, PaperError> {
     let read: FigureFile = toml::from_str(text).map_err(|error| in_words(file, text, &error))?;
-    Reader { file, used: RefCell::default() }.figure(id, read, scale)
+    Reader { file, id, used: RefCell::default() }.figure(read, scale)
 }
 
 /// toml's finding as one sentence.
-fn in_words(file: &str, text: &str, error: &toml::de::Error) -> String {
+fn in_words(file: &str, text: &str, error: &toml::de::Error) -> PaperError {
     let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
     let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{file}, line {line}: {what}; docs/papers.md describes the form of the file")
+    PaperError::Form { file: file.to_owned(), line, what }
 }
 
 type Variables = BTreeMap<String, String>;
 
 struct Reader<'a> {
     file: &'a str,
+    /// The figure's.
+    id: &'a str,
     /// Variables that were replaced somewhere.
     used: RefCell<BTreeSet<String>>,
 }
 
 impl Reader<'_> {
-    fn wrong(&self, key: &str, what: impl std::fmt::Display) -> String {
-        format!("{}: {key}: {what}", self.file)
+    fn wrong(&self, key: &str, what: impl std::fmt::Display) -> PaperError {
+        PaperError::Value { file: self.file.to_owned(), key: key.to_owned(), what: what.to_string() }
     }
 
-    fn figure(&self, id: &str, read: FigureFile, scale: Scale) -> Result<Figure, String> {
+    fn figure(&self, read: FigureFile, scale: Scale) -> Result<Figure, PaperError> {
         for (name, others, section) in [("full", &read.quick, &read.full), ("quick", &read.full, &read.quick)]
         {
             if let Some(missing) = others.keys().find(|key| !section.contains_key(*key)) {
@@ -267,7 +338,7 @@ impl Reader<'_> {
         let show = read.show.iter().map(|name| Quantity::find(name).map_err(|what| self.wrong("show", what)));
         let host = read.host.as_ref().map(|host| self.host(host)).transpose()?;
         let mut figure = Figure {
-            id: id.to_owned(),
+            id: self.id.to_owned(),
             file: self.file.to_owned(),
             title: read.title,
             source: read.source,
@@ -285,7 +356,7 @@ impl Reader<'_> {
         Ok(figure)
     }
 
-    fn host(&self, host: &HostSection) -> Result<Host, String> {
+    fn host(&self, host: &HostSection) -> Result<Host, PaperError> {
         if !(0.0..1e6).contains(&host.overhead_us) || host.cpus == 0 {
             return Err(self.wrong("host", "overhead_us must be 0 to a million, and cpus at least 1"));
         }
@@ -294,7 +365,7 @@ impl Reader<'_> {
     }
 
     /// A string, number or truth value as text.
-    fn plain(&self, key: &str, value: &Value) -> Result<String, String> {
+    fn plain(&self, key: &str, value: &Value) -> Result<String, PaperError> {
         match value {
             Value::String(text) => Ok(text.clone()),
             Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Ok(value.to_string()),
@@ -303,7 +374,7 @@ impl Reader<'_> {
     }
 
     /// Replaces `{name}` by the variable's value.
-    fn fill(&self, key: &str, text: &str, variables: &Variables) -> Result<String, String> {
+    fn fill(&self, key: &str, text: &str, variables: &Variables) -> Result<String, PaperError> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
@@ -329,7 +400,7 @@ impl Reader<'_> {
         read: &FigureFile,
         variables: &Variables,
         out: &mut Vec<Case>,
-    ) -> Result<(), String> {
+    ) -> Result<(), PaperError> {
         let key = format!("case `{}`", section.name);
         if section.sweep.len() > 1 {
             return Err(self.wrong(
@@ -338,13 +409,13 @@ impl Reader<'_> {
             ));
         }
         let Some((swept, values)) = section.sweep.iter().next() else {
-            return self.case(&key, section, read, variables, false).and_then(|case| self.add(case, out));
+            return self.case(section, read, variables, false).and_then(|case| self.add(case, out));
         };
         for value in values {
             self.used.borrow_mut().remove(swept);
             let mut variables = variables.clone();
             variables.insert(swept.clone(), self.plain(&key, value)?);
-            let case = self.case(&key, section, read, &variables, true)?;
+            let case = self.case(section, read, &variables, true)?;
             if !self.used.borrow().contains(swept) {
                 return Err(self.wrong(
                     &key,
@@ -356,7 +427,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn add(&self, case: Case, out: &mut Vec<Case>) -> Result<(), String> {
+    fn add(&self, case: Case, out: &mut Vec<Case>) -> Result<(), PaperError> {
         if out.iter().any(|other| other.name == case.name) {
             let what = "there are two cases of this name; in a sweep, put the variable into the name";
             return Err(self.wrong(&format!("case `{}`", case.name), what));
@@ -367,34 +438,18 @@ impl Reader<'_> {
 
     fn case(
         &self,
-        key: &str,
         section: &CaseSection,
         read: &FigureFile,
         variables: &Variables,
         swept: bool,
-    ) -> Result<Case, String> {
+    ) -> Result<Case, PaperError> {
+        let key = &*format!("case `{}`", section.name);
         let mut options = read.options.clone();
         options.extend(section.options.clone());
-        let mut words = Vec::new();
-        for (option, value) in &options {
-            if ["json", "csv", "report", "output-format", "quiet", "threads"].contains(&option.as_str()) {
-                return Err(
-                    self.wrong(key, format!("options.{option} is the caller's to choose; leave it out"))
-                );
-            }
-            match value {
-                Value::Boolean(true) => words.push(format!("--{option}")),
-                Value::Boolean(false) => {}
-                value => {
-                    let place = format!("{key}, options.{option}");
-                    words.push(format!("--{option}"));
-                    words.push(self.fill(&place, &self.plain(&place, value)?, variables)?);
-                }
-            }
-        }
+        let mut setup = self.setup(key, options, variables)?;
         let jobs = section.jobs.as_ref().map(|text| self.fill(&format!("{key}, jobs"), text, variables));
         let jobs = jobs.transpose()?;
-        let replays = options.contains_key("synth") || options.contains_key("trace");
+        let replays = setup.synth.is_some() || setup.trace.is_some();
         let mut live = Vec::new();
         for (name, calls, program) in [
             ("rocksdb", &section.rocksdb, Live::Rocksdb as fn(Calls) -> Live),
@@ -423,22 +478,51 @@ impl Reader<'_> {
                 self.wrong(key, "there are no schemes; give schemes = [\"dftl\", ...] here or at the top")
             );
         }
+        let text = jobs.or_else(|| read.live.then(|| NOTHING_RUN.to_owned()));
+        setup.jobs = text.map(|text| JobText { name: format!("{}.fio", self.id), text });
         let row = |name: &String| {
             let spec = self.fill(&format!("{key}, schemes"), name, variables)?;
             Ok(Row { name: name.clone(), spec })
         };
         Ok(Case {
             name: self.fill(key, &section.name, variables)?,
-            rows: names.iter().map(row).collect::<Result<_, String>>()?,
-            words,
-            jobs,
+            rows: names.iter().map(row).collect::<Result<_, PaperError>>()?,
+            setup,
             live: live.pop(),
             stand_in: section.stand_in.clone(),
             swept,
         })
     }
 
-    fn calls(&self, key: &str, name: &str, calls: &Calls, variables: &Variables) -> Result<Calls, String> {
+    /// The set-up that options describe, with variables replaced.
+    fn setup(&self, key: &str, options: Table, variables: &Variables) -> Result<Setup, PaperError> {
+        let mut filled = Table::new();
+        for (option, value) in options {
+            let place = format!("{key}, options.{option}");
+            if NOT_OPTIONS.contains(&&*option) {
+                return Err(
+                    self.wrong(key, format!("options.{option} is the caller's to choose; leave it out"))
+                );
+            }
+            let value = match value {
+                Value::String(text) => Value::String(self.fill(&place, &text, variables)?),
+                value => value,
+            };
+            filled.insert(option, value);
+        }
+        Setup::from_entries::<_, toml::de::Error>(filled).map_err(|error| match error {
+            SetupError::Value { key: option, what } => self.wrong(&format!("{key}, options.{option}"), what),
+            other => self.wrong(key, other),
+        })
+    }
+
+    fn calls(
+        &self,
+        key: &str,
+        name: &str,
+        calls: &Calls,
+        variables: &Variables,
+    ) -> Result<Calls, PaperError> {
         if calls.run.is_empty() {
             return Err(self.wrong(key, format!("{name}.run is empty; name what is to be measured")));
         }
@@ -447,7 +531,7 @@ impl Reader<'_> {
         Ok(Calls { load: all(&calls.load)?, run: all(&calls.run)?, options: fill(&calls.options)? })
     }
 
-    fn claim(&self, read: ClaimSection, figure: &Figure) -> Result<Claim, String> {
+    fn claim(&self, read: ClaimSection, figure: &Figure) -> Result<Claim, PaperError> {
         let key = format!("claim `{}`", read.what);
         let paper = self.numbers(&key, &read.paper)?;
         let mut claim = Claim {
@@ -482,7 +566,7 @@ impl Reader<'_> {
     }
 
     /// The numbers of places and of the paper's values must go together.
-    fn sizes(&self, key: &str, claim: &Claim) -> Result<(), String> {
+    fn sizes(&self, key: &str, claim: &Claim) -> Result<(), PaperError> {
         let (of, over) = (claim.of.len().max(claim.bench.len()), claim.over.len());
         if of > 1 && over > 1 && of != over {
             let what = format!(
@@ -499,7 +583,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn numbers(&self, key: &str, value: &Value) -> Result<Vec<f64>, String> {
+    fn numbers(&self, key: &str, value: &Value) -> Result<Vec<f64>, PaperError> {
         let number = |value: &Value| match value {
             Value::Float(number) => Ok(*number),
             Value::Integer(number) => Ok(*number as f64),
@@ -518,7 +602,7 @@ impl Reader<'_> {
         value: &Value,
         read: &ClaimSection,
         figure: &Figure,
-    ) -> Result<Vec<Place>, String> {
+    ) -> Result<Vec<Place>, PaperError> {
         let key = format!("{key}, {which}");
         let mut found = Vec::new();
         for selector in one_or_many(value) {

@@ -7,8 +7,7 @@ use nand::Lpn;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
-
-use crate::cpu::Stopwatch;
+use sim::Stopwatch;
 
 /// GTD entries that are trained, each once: more than fit into a processor's caches.
 const ENTRIES: u32 = 16_384;
@@ -26,8 +25,8 @@ pub struct TrainingBench {
     pub predicted: f64,
 }
 
-/// Measures.
-pub(crate) fn measure(seed: u64) -> TrainingBench {
+/// Trains and predicts; takes a few seconds. The same seed gives the same mappings.
+pub fn measure(seed: u64) -> TrainingBench {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let lpns = ENTRIES * ENTRY_LPNS;
     let mut models = Models::new(lpns, ENTRY_LPNS, 64, 8, Format::Exact, lpns);
@@ -59,5 +58,19 @@ pub(crate) fn measure(seed: u64) -> TrainingBench {
         sort_and_train_us: training_s * 1e6 / f64::from(ENTRIES),
         predict_us: watch.seconds() * 1e6 / asked.len() as f64,
         predicted: models.trained() as f64 / f64::from(next),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn training_takes_time_and_learns_most_mappings() {
+        let found = measure(1);
+        assert!(
+            found.sort_and_train_us > 0.0 && found.predict_us > 0.0 && found.predicted > 0.5,
+            "{found:?}"
+        );
     }
 }

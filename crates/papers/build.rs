@@ -1,4 +1,4 @@
-//! Makes the data files of `papers/` part of the program, so that a paper is added by adding files.
+//! Makes the files of `data/` part of the program, so that a paper is added by adding files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn main() -> io::Result<()> {
     let manifest =
         env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| io::Error::other("no CARGO_MANIFEST_DIR"))?;
     let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("no OUT_DIR"))?;
-    let papers = Path::new(&manifest).join("papers");
+    let papers = Path::new(&manifest).join("data");
     println!("cargo:rerun-if-changed={}", papers.display());
     let mut list = String::from("&[\n");
     for folder in sorted(&papers)?.into_iter().filter(|path| path.is_dir()) {

@@ -1,0 +1,304 @@
+//! What to run, as data: a device, a workload, a clock. The command line, figure files and other programs fill the same
+//! [`Setup`]; [`Setup::resolve`] turns it into [`Experiment`]s.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `values.rs` | how values are written: schemes, times, rows, faults |
+//! | `resolve.rs` | from a set-up to a device, phases and a warm-up |
+//! | `input.rs` | traces and generators as sources of requests |
+
+mod input;
+mod resolve;
+mod values;
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use ftl::VictimPolicy;
+use nand::timing::Policy;
+use nand::SimOptions;
+use serde::de::value::MapDeserializer;
+use serde::de::{self, IntoDeserializer};
+use serde::Deserialize;
+use workload::trace::{AddressMap, Ratio};
+use workload::InputError;
+
+use crate::{BadValue, CacheSize, Experiment, TimingModel};
+
+use values::field;
+pub use values::{
+    factor, faults, micros, number, positive, positive_32, rows, time_ns, Choice, JobText, Mode, SchemeSpec,
+    WarmUp,
+};
+
+/// One workload on one device, for any number of schemes. What is not given is chosen: a small device that holds the
+/// workload, 3 % of the mapping in the cache, the queue model, seed 1.
+///
+/// As text it has the keys that are the long options of `ftl compare`, and values are written as there, or as numbers:
+///
+/// ```
+/// let setup: sim::Setup = serde_json::from_str(
+///     r#"{ "schemes": ["page", "dftl"], "device": "tpftl-512m", "synth": "financial1", "requests": 1000,
+///          "cache": "5%", "warm-up": "none" }"#,
+/// )?;
+/// let experiments = setup.resolve()?.experiments();
+/// let runs = sim::compare(&experiments, 2, &());
+/// let iops = |run: usize| runs[run].as_ref().ok()?.phases[0].iops_total();
+/// assert!(iops(0) > Some(0.0) && iops(1) > Some(0.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Setup {
+    /// Schemes of [`Resolved::experiments`].
+    pub schemes: Vec<SchemeSpec>,
+    /// A fio job file. Without one, and without `jobs`, `trace` and `synth`, a built-in one runs.
+    pub job_file: Option<PathBuf>,
+    /// The text of a job file.
+    pub jobs: Option<JobText>,
+    /// A recorded block trace.
+    pub trace: Option<PathBuf>,
+    /// The name of a generator of [`workload::synth`].
+    #[serde(alias = "workload")]
+    pub synth: Option<String>,
+    /// Requests of the generator; a million unless given.
+    #[serde(deserialize_with = "field::count")]
+    pub requests: Option<u64>,
+    /// What runs first, with the clock off; the warm-up sections of the job file, else [`WarmUp::Steady`].
+    #[serde(deserialize_with = "field::warm_up")]
+    pub warm_up: Option<WarmUp>,
+    /// Requests of the trace or generator that run before the measured ones.
+    #[serde(deserialize_with = "field::count")]
+    pub warm_up_requests: Option<u64>,
+    /// Seed of every random choice; 1 unless given.
+    #[serde(deserialize_with = "field::number")]
+    pub seed: Option<u64>,
+    /// How a trace or generator is replayed; as recorded unless it is made by threads that wait.
+    #[serde(deserialize_with = "field::mode")]
+    pub mode: Option<Mode>,
+    /// Requests in flight of a closed replay; most requests given to the device at once of an open one.
+    #[serde(deserialize_with = "field::count_32")]
+    pub depth: Option<u32>,
+    /// Recorded times are multiplied by this.
+    #[serde(deserialize_with = "field::factor")]
+    pub time_scale: Option<Ratio>,
+    /// Pauses of a trace are cut to this length, ns; as text a time such as `1s`.
+    #[serde(deserialize_with = "field::time")]
+    pub max_gap: Option<u64>,
+    /// What to do with addresses that are not the device's.
+    #[serde(deserialize_with = "field::address")]
+    pub address: Option<AddressMap>,
+    /// The one device to keep of a trace of several, by its name in the trace.
+    pub trace_device: Option<String>,
+    /// Recorded time from which on requests are kept, ns.
+    #[serde(deserialize_with = "field::time")]
+    pub from: Option<u64>,
+    /// Recorded time before which requests are kept, ns.
+    #[serde(deserialize_with = "field::time")]
+    pub until: Option<u64>,
+    /// Rows of the trace to keep, from 0; as text `A..B`.
+    #[serde(deserialize_with = "field::rows")]
+    pub rows: Option<Range<u64>>,
+    /// Whether a row that is not understood is an error. Otherwise it is counted and left out.
+    pub strict: bool,
+    /// A preset or a device file.
+    pub device: Option<String>,
+    /// Capacity that the host sees, bytes; the device's own unless given.
+    #[serde(deserialize_with = "field::size")]
+    pub export: Option<u64>,
+    /// Divides the blocks of each plane and the exported capacity.
+    #[serde(deserialize_with = "field::count_32")]
+    pub shrink: Option<u32>,
+    /// Divides the pages of each block and the exported capacity.
+    #[serde(deserialize_with = "field::count_32")]
+    pub shorten: Option<u32>,
+    /// Memory for mapping; the device's if it names one, else 3 % of the full table.
+    #[serde(deserialize_with = "field::cache")]
+    pub cache: Option<CacheSize>,
+    /// Free superblocks at which a write waits for collection.
+    #[serde(deserialize_with = "field::count_32")]
+    pub gc_foreground: Option<u32>,
+    /// Free superblocks at which collection starts.
+    #[serde(deserialize_with = "field::count_32")]
+    pub gc_background: Option<u32>,
+    /// How victims of collection are chosen.
+    #[serde(deserialize_with = "field::victims")]
+    pub victims: Option<VictimPolicy>,
+    /// Time on the device in which everything is rewritten once, ns; never unless given.
+    #[serde(deserialize_with = "field::time")]
+    pub rewrite: Option<u64>,
+    /// How often flash operations fail.
+    #[serde(deserialize_with = "field::faults")]
+    pub faults: Option<SimOptions>,
+    /// The clock; its own order of queues is overruled by `policy`.
+    #[serde(deserialize_with = "field::timing")]
+    pub timing: Option<TimingModel>,
+    /// Who may overtake whom in a die's queue; the device's unless given.
+    #[serde(deserialize_with = "field::policy")]
+    pub policy: Option<Policy>,
+    /// Host software's time for each request, ns; as text in microseconds.
+    #[serde(rename = "host-overhead-us", deserialize_with = "field::micros")]
+    pub host_overhead_ns: Option<u64>,
+    /// Host processors that share it.
+    #[serde(deserialize_with = "field::count_32")]
+    pub host_cpus: Option<u32>,
+    /// Whether every read and every page is compared with what was written. Otherwise it is one page in 61.
+    pub verify: bool,
+    /// Whether the power is cut at the end, and everything recovered.
+    pub power_cut: bool,
+}
+
+/// Why a set-up cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// A key that does not exist, or a value that cannot be read.
+    #[error("{key}: {what}")]
+    Value {
+        /// The key as given.
+        key: String,
+        /// What is wrong with it and what would be right.
+        what: String,
+    },
+    /// A value that does not go with the others.
+    #[error("{key} {what}")]
+    Unsuitable {
+        /// The key of [`Setup`].
+        key: String,
+        /// What is wrong with it and what would be right: the sentence goes on after the key.
+        what: String,
+    },
+    /// An impossible cache.
+    #[error("{0}")]
+    Cache(#[from] BadValue),
+    /// A trace or job file that cannot be read or does not fit the device.
+    #[error("{0}")]
+    Input(#[from] InputError),
+    /// A device that there is not or that is impossible.
+    #[error("{0}")]
+    Device(#[from] nand::DeviceError),
+}
+
+impl SetupError {
+    fn value(key: &str, what: String) -> SetupError {
+        SetupError::Value { key: key.to_owned(), what }
+    }
+
+    fn unsuitable(key: &str, what: impl Into<String>) -> SetupError {
+        SetupError::Unsuitable { key: key.to_owned(), what: what.into() }
+    }
+}
+
+impl Setup {
+    /// A set-up from keys and values, such as the entries of a table.
+    ///
+    /// # Errors
+    /// [`SetupError::Value`] with the first key that does not exist or has an impossible value.
+    pub fn from_entries<'de, V, E>(
+        entries: impl IntoIterator<Item = (String, V)>,
+    ) -> Result<Setup, SetupError>
+    where
+        V: IntoDeserializer<'de, E> + Clone,
+        E: de::Error,
+    {
+        let entries: Vec<(String, V)> = entries.into_iter().collect();
+        // One by one first: an error of the whole does not tell its key.
+        for (key, value) in &entries {
+            let alone = MapDeserializer::<_, E>::new(std::iter::once((key.clone(), value.clone())));
+            Setup::deserialize(alone).map_err(|error| SetupError::value(key, one_line(&error)))?;
+        }
+        Setup::deserialize(MapDeserializer::<_, E>::new(entries.into_iter()))
+            .map_err(|error| SetupError::value("set-up", one_line(&error)))
+    }
+}
+
+fn one_line(error: &impl ToString) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A set-up with its files looked through: what every scheme's experiment has in common.
+pub struct Resolved {
+    base: Experiment,
+    schemes: Vec<SchemeSpec>,
+    /// What the user should know before it runs.
+    pub notes: Vec<String>,
+    /// Arrival of the last request of an open-loop replay, ns.
+    pub arrivals_end_ns: Option<u64>,
+}
+
+impl Resolved {
+    /// The experiment of one scheme.
+    pub fn experiment(&self, scheme: &SchemeSpec) -> Experiment {
+        Experiment { scheme: scheme.name.clone(), parameters: scheme.parameters.clone(), ..self.base.clone() }
+    }
+
+    /// An experiment for each scheme of the set-up.
+    pub fn experiments(&self) -> Vec<Experiment> {
+        self.schemes.iter().map(|scheme| self.experiment(scheme)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Setup, SetupError> {
+        let table: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(text).expect("a JSON object");
+        Setup::from_entries(table)
+    }
+
+    #[test]
+    fn values_are_written_as_on_the_command_line_or_as_numbers() {
+        let setup = of(
+            r#"{ "requests": "2_000", "cache": 8704, "rewrite": "1.5h", "host-overhead-us": 2.5, "timing": "reserved",
+                 "schemes": ["tpftl:techniques=-"], "strict": true, "workload": "financial1" }"#,
+        )
+        .expect("a set-up");
+        assert_eq!((setup.requests, setup.rewrite), (Some(2000), Some(5_400_000_000_000)));
+        assert_eq!((setup.cache, setup.host_overhead_ns), (Some(CacheSize::Bytes(8704)), Some(2500)));
+        assert_eq!((setup.timing, setup.strict), (Some(TimingModel::Reserved), true));
+        assert_eq!(setup.synth.as_deref(), Some("financial1"));
+        assert_eq!(setup.schemes[0].to_string(), "tpftl:techniques=-");
+    }
+
+    #[test]
+    fn a_mistake_names_its_key() {
+        for (text, sentence) in [
+            (r#"{ "seed": 1, "cache": "much" }"#, "cache: `much` is no cache size"),
+            (
+                r#"{ "colour": "red" }"#,
+                "colour: unknown field `colour`, expected one of `schemes`, `job-file`",
+            ),
+            (
+                r#"{ "timing": "fast" }"#,
+                "timing: `fast` is not possible; it is one of queued, reserved, none",
+            ),
+            (r#"{ "depth": 0 }"#, "depth: `0` is no whole number from 1"),
+            (r#"{ "verify": "yes" }"#, "verify: invalid type"),
+            (r#"{ "schemes": ["ideal"] }"#, "schemes: there is no scheme `ideal`"),
+        ] {
+            let error = of(text).expect_err(text).to_string();
+            assert!(error.starts_with(sentence) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        for (text, sentence) in [
+            (
+                r#"{ "depth": 3 }"#,
+                "depth is for a trace or a generator; set iodepth and numjobs in the job file",
+            ),
+            (r#"{ "timing": "none", "policy": "fcfs" }"#, "policy orders the queues of timing queued"),
+            (r#"{ "synth": "financial1", "rows": "0..9" }"#, "rows is for a trace; leave it out"),
+            (
+                r#"{ "synth": "financial1", "trace": "x" }"#,
+                "synth is one workload and a trace another; give one of them",
+            ),
+            (r#"{ "shrink": 7 }"#, "shrink 7 does not divide the"),
+        ] {
+            let error = of(text).expect("keys and values").resolve().err().expect(text).to_string();
+            assert!(error.starts_with(sentence), "{error}");
+        }
+    }
+}
