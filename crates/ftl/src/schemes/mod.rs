@@ -1,4 +1,5 @@
-//! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to `schemes!`.
+//! One paper, one file; this list is the registry. To add a scheme: write its file and add one line to
+//! `schemes!`.
 
 pub mod adapt;
 pub mod bast;
@@ -7,6 +8,7 @@ pub mod cdftl;
 pub mod dftl;
 pub mod fast;
 pub mod faster;
+pub mod fifo;
 pub mod hcftl;
 pub mod last;
 pub mod lazyftl;
@@ -61,6 +63,7 @@ schemes![
     page::PageMap,
     dftl::Dftl,
     tpftl::Tpftl,
+    fifo::Fifo,
     cdftl::Cdftl,
     sftl::Sftl,
     zftl::Zftl,
