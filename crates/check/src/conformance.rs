@@ -306,8 +306,8 @@ impl<S: Scheme> Run<S> {
     }
 }
 
-/// Every page that has content is mapped, once, to a page of its own that holds it, and no other is; or the newest content
-/// is in the write buffer.
+/// Every page that has content is mapped, once, to a page of its own that holds it, and no other is; or the
+/// newest content is in the write buffer.
 fn mapping<S: Scheme>(host: &Host, session: &Live<S>) -> Result<(), String> {
     let nand = session.device.nand();
     let mut mapped: Vec<State> = vec![None; host.states.len()];

@@ -181,8 +181,8 @@ impl<N: World> World for Recorder<N> {
     }
 }
 
-/// The digest and the number of flash commands of a fixed workload on a fixed tiny device, decided by `seed` alone:
-/// the device filled, overwritten, trimmed, read, switched off and on again.
+/// The digest and the number of flash commands of a fixed workload on a fixed tiny device, decided by `seed`
+/// alone: the device filled, overwritten, trimmed, read, switched off and on again.
 pub fn commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
     struct Run(u64);
     impl Visitor for Run {

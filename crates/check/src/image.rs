@@ -1,8 +1,10 @@
-//! Image files under the checker: the same flash commands as the simulated array, and cuts of the host's power.
+//! Image files under the checker: the same flash commands as the simulated array, and cuts of the host's
+//! power.
 //!
-//! A device runs on a [`LossyMedium`]. Acknowledged requests have landed; now and then everything is synced. Then the
-//! process dies, or the host loses power, and the image is opened again. Of each page either the state that was durable
-//! is found or one that was issued later; after the death of the process alone, the last write.
+//! A device runs on a [`LossyMedium`]. Acknowledged requests have landed; now and then everything is synced.
+//! Then the process dies, or the host loses power, and the image is opened again. Of each page either the
+//! state that was durable is found or one that was issued later; after the death of the process alone, the
+//! last write.
 
 use std::path::Path;
 
@@ -102,7 +104,8 @@ fn failure(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
 struct Sweep<S> {
     shape: Shape,
     dice: Dice,
-    /// By LPN: what may be found beside what the host issued last: the durable state, and those issued since.
+    /// By LPN: what may be found beside what the host issued last: the durable state, and those issued
+    /// since.
     older: Vec<Vec<State>>,
     report: ImageReport,
     of: std::marker::PhantomData<S>,
@@ -187,7 +190,8 @@ impl<S: Scheme> Sweep<S> {
         session.contents(&mut found)?;
         for (lpn, &found) in found.iter().enumerate() {
             let (last, older) = (host.states[lpn], &self.older[lpn]);
-            // The death of the process takes trims back, but no write, unless it was in the device's volatile buffer.
+            // The death of the process takes trims back, but no write, unless it was in the device's volatile
+            // buffer.
             let written = loss == Loss::Process && last.is_some() && !S::BUFFERS_WRITES;
             if found != last && (written || !older.contains(&found)) {
                 return Err(format!(

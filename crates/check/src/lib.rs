@@ -1,7 +1,7 @@
 //! Shows that a scheme loses nothing: a reference map beside it, power cuts at every moment, random requests.
 //!
-//! - [`sweep()`] cuts the power of a running device thousands of times and recovers from each image. What a cut is and
-//!   what is promised after one: `docs/crash-model.md`.
+//! - [`sweep()`] cuts the power of a running device thousands of times and recovers from each image. What a
+//!   cut is and what is promised after one: `docs/crash-model.md`.
 //! - [`conformance()`] drives a scheme without a clock through everything a host and flash can do to it.
 //! - [`image_sweep()`] cuts the power of the host under an image file, which loses what was not synced.
 //! - [`commands`] gives the digest of the flash commands of a fixed workload.

@@ -15,7 +15,8 @@ type Sector = [u8; SECTOR as usize];
 pub enum Loss {
     /// The process died: the kernel has them all.
     Process,
-    /// The host lost power: of each write some sectors are there, all, or none, whatever came before or after.
+    /// The host lost power: of each write some sectors are there, all, or none, whatever came before or
+    /// after.
     Power,
 }
 

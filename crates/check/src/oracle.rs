@@ -1,14 +1,14 @@
 //! What a device must hold after a power cut.
 //!
-//! Each page has a sequence of states, one for each write and trim that concerned it, in order of issue. After a cut at
-//! `t` it may be found in a state `s` if and only if
+//! Each page has a sequence of states, one for each write and trim that concerned it, in order of issue.
+//! After a cut at `t` it may be found in a state `s` if and only if
 //!
 //! - `s` was issued before `t` (or is the first), and
 //! - no later state was durable at `t`.
 //!
 //! A write is durable from its completion on; of a scheme that acknowledges writes from a volatile buffer
-//! ([`ftl::Scheme::BUFFERS_WRITES`]), as a trim: from the completion of a flush on that was issued when it had completed.
-//! Before that it may have happened or not.
+//! ([`ftl::Scheme::BUFFERS_WRITES`]), as a trim: from the completion of a flush on that was issued when it
+//! had completed. Before that it may have happened or not.
 
 use nand::Lpn;
 
@@ -82,7 +82,8 @@ impl History {
         events.push(Event { state, issued, durable: NEVER });
     }
 
-    /// A flush was issued that completes at `done`: it covers the trims and buffered writes completed by then.
+    /// A flush was issued that completes at `done`: it covers the trims and buffered writes completed by
+    /// then.
     pub fn flushed(&mut self, issued: u64, done: u64) {
         let events = &mut self.events;
         self.pending.retain(|waits| {

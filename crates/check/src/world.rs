@@ -24,7 +24,8 @@ pub trait World: Nand {
     fn counts(&self) -> OpCounts;
 }
 
-/// A world whose power can be cut: [`CrashNand`], or something around one (the canaries put a saboteur there).
+/// A world whose power can be cut: [`CrashNand`], or something around one (the canaries put a saboteur
+/// there).
 pub trait Cuttable: World + Sized {
     /// Wraps an array.
     fn wrap(nand: CrashNand) -> Self;

@@ -1,5 +1,5 @@
-//! The power of every registered scheme is cut twenty thousand times and more (of those that merge, in each kind of
-//! merge), without and with failing flash.
+//! The power of every registered scheme is cut twenty thousand times and more (of those that merge, in each
+//! kind of merge), without and with failing flash.
 
 use check::{sweep, SweepOptions};
 use ftl::log_block::stats::MERGES;

@@ -1,4 +1,5 @@
-//! The live device with real programs, and killed under load. A program that is not installed is named and left out.
+//! The live device with real programs, and killed under load. A program that is not installed is named and
+//! left out.
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
@@ -104,8 +105,9 @@ fn fio_verifies_what_it_wrote() {
     for scheme in schemes() {
         let serving = Serving::start(&image(&folder, scheme));
         let uri = format!("--uri={}", serving.uri());
-        // More than the flash holds, so that collection runs; blocks that are no multiple of a page, and trims. For most
-        // schemes a quarter of it, because there are many; the engine's own tests collect under each.
+        // More than the flash holds, so that collection runs; blocks that are no multiple of a page, and
+        // trims. For most schemes a quarter of it, because there are many; the engine's own tests
+        // collect under each.
         let part = if ["learnedftl", "lftl", "tpftl", "faster"].contains(&scheme) { 1 } else { 4 };
         for (name, bsrange, rw, mib) in [
             ("aligned", "4k-64k", "randwrite", 120 / part),
@@ -309,7 +311,8 @@ fn killed_under_load_nothing_acknowledged_is_lost() {
     }
 }
 
-/// The offsets that fio has had acknowledged, from its latency log: time, latency, direction, block size, offset.
+/// The offsets that fio has had acknowledged, from its latency log: time, latency, direction, block size,
+/// offset.
 fn acknowledged(log: &str) -> Vec<u64> {
     let offset = |line: &str| line.split(',').nth(4).map(|field| field.trim().parse().unwrap());
     std::fs::read_to_string(log).unwrap_or_default().lines().filter_map(offset).collect()

@@ -1,4 +1,5 @@
-//! Every mistake of a user's gets exactly one sentence on standard error, exit code 2 and nothing on standard output.
+//! Every mistake of a user's gets exactly one sentence on standard error, exit code 2 and nothing on standard
+//! output.
 
 mod common;
 
@@ -159,7 +160,8 @@ fn no_over_provisioning() {
         "device `small-ssd`: exported is 134217728 bytes, but only 134217728 bytes of flash are good, which leaves no \
          over-provisioning; an FTL needs a few percent, so export at most about 127504384 bytes",
     );
-    // How much collection needs is the schemes' business; that the sentence gives a number that would do is ours.
+    // How much collection needs is the schemes' business; that the sentence gives a number that would do is
+    // ours.
     let said = ftl(&["compare", JOBS, "--device", DEVICE, "--export", "127MiB"]);
     let sentence =
         said.err.strip_prefix("ftl: over-provisioning: 32512 pages are exported, ").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `ftl mount` with real programs: the file itself, and file systems on a loop device. What this machine has not, a
-//! program, root or a device file, is named and left out.
+//! `ftl mount` with real programs: the file itself, and file systems on a loop device. What this machine has
+//! not, a program, root or a device file, is named and left out.
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +23,8 @@ use device::{image, run, Serving};
 use nbd::{Client, Folder};
 use rustix::fs::{fallocate, FallocateFlags};
 
-/// The schemes that are tried with file systems: two learned ones, one with a cached table, one that logs and merges.
+/// The schemes that are tried with file systems: two learned ones, one with a cached table, one that logs and
+/// merges.
 fn chosen() -> impl Iterator<Item = &'static str> {
     device::schemes().filter(|name| ["learnedftl", "lftl", "tpftl", "faster"].contains(name))
 }
@@ -85,8 +86,8 @@ impl Dice {
     }
 }
 
-/// What fsx does: random reads, writes, holes, zeros and syncs of one file, against what it must hold. With `truncate`
-/// its size changes, too.
+/// What fsx does: random reads, writes, holes, zeros and syncs of one file, against what it must hold. With
+/// `truncate` its size changes, too.
 fn exercise(path: &str, seed: u64, span: usize, operations: u64, truncate: bool) {
     let open =
         || OpenOptions::new().read(true).write(true).create(truncate).truncate(false).open(path).unwrap();

@@ -1,5 +1,6 @@
 //! docs/new-scheme.md shows the code that runs, names all that a new scheme touches, and its commands work.
 
+#[allow(dead_code)]
 mod common;
 
 use std::path::{Path, PathBuf};
@@ -57,7 +58,8 @@ fn a_scheme_is_one_folder_and_one_registry_line() {
         naming.iter().filter(|path| !path.ends_with(SCHEME) && !path.ends_with(REGISTRY)).collect();
     assert!(foreign.is_empty(), "{foreign:?}");
     let registry = read(REGISTRY);
-    let registered: Vec<&str> = registry.lines().filter(|line| line.contains("fifo")).map(str::trim).collect();
+    let registered: Vec<&str> =
+        registry.lines().filter(|line| line.contains("fifo")).map(str::trim).collect();
     assert_eq!(registered, ["pub mod fifo;", "fifo::Fifo,"]);
 }
 

@@ -156,7 +156,8 @@ fn a_live_figure_stands_beside_the_simulation() {
     };
     for scheme in ["page", "tpftl"] {
         let (simulated, live) = (number(scheme, "read"), number(scheme, "read live"));
-        // Never faster than the model but for the order of blocks; how much slower depends on what else runs here.
+        // Never faster than the model but for the order of blocks; how much slower depends on what else runs
+        // here.
         assert!(live > 0.0 && live < 1.5 * simulated, "{scheme}: {live} of {simulated}");
     }
 }

@@ -1,4 +1,5 @@
-//! `ftl vhost` under a virtual machine: F2FS and ext4 of a real kernel. What this machine has not is named and left out.
+//! `ftl vhost` under a virtual machine: F2FS and ext4 of a real kernel. What this machine has not is named
+//! and left out.
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 

@@ -2,10 +2,10 @@
 //!
 //!     cargo run --release -p ftlkit-ftl --example leaftl_bytes
 //!
-//! 1 Mi LPNs (4 GiB) are written twice over through a write buffer of 2,048 pages (of 128 in the last table), to
-//! consecutive pages, without collection; groups are compacted every million pages. The flat table has 4 bytes a page. A
-//! group's record is counted, and no directory. Random requests are aligned to their size. Zipf: exponent 0.99, popularity
-//! scattered over the LPNs, or (grouped) falling with the LPN.
+//! 1 Mi LPNs (4 GiB) are written twice over through a write buffer of 2,048 pages (of 128 in the last table),
+//! to consecutive pages, without collection; groups are compacted every million pages. The flat table has 4
+//! bytes a page. A group's record is counted, and no directory. Random requests are aligned to their size.
+//! Zipf: exponent 0.99, popularity scattered over the LPNs, or (grouped) falling with the LPN.
 
 use ftl::schemes::leaftl::group::{find, most_bytes, Group, Piece, Reach};
 use ftl::schemes::leaftl::segment::learn;

@@ -1,9 +1,9 @@
 //! The trim journal and checkpoints: what makes recovery short, and trims durable.
 //!
-//! Both live in metadata superblocks. A checkpoint records the directory at a moment when no mapping in memory is newer
-//! than its translation page, and how far each stream had come: what was programmed before need not be searched. Between
-//! checkpoints every trim is journaled before a flush completes and before anything is erased. Recovery applies to the
-//! checkpoint what it finds in OOB and journal after it.
+//! Both live in metadata superblocks. A checkpoint records the directory at a moment when no mapping in
+//! memory is newer than its translation page, and how far each stream had come: what was programmed before
+//! need not be searched. Between checkpoints every trim is journaled before a flush completes and before
+//! anything is erased. Recovery applies to the checkpoint what it finds in OOB and journal after it.
 //!
 //! Byte layout: docs/format.md.
 
@@ -20,8 +20,8 @@ pub(crate) const FORMAT: u32 = 1;
 pub(crate) const HEADER: usize = 32;
 /// Bytes of a trim record: first LPN, pages, version.
 pub(crate) const RECORD: usize = 16;
-/// Bytes of a frontier record: epoch and next PPN. The epoch, unlike the superblock, says which opening is meant: a
-/// retired block keeps pages of an older one.
+/// Bytes of a frontier record: epoch and next PPN. The epoch, unlike the superblock, says which opening is
+/// meant: a retired block keeps pages of an older one.
 const FRONTIER: usize = 8;
 /// Streams whose frontiers a checkpoint records.
 const FRONTIERS: [Stream; 3] = [Stream::HOST, Stream::COLLECTION, Stream::TRANSLATION];
@@ -112,8 +112,8 @@ impl Journal {
     }
 }
 
-/// Writes a checkpoint of a directory after `at`, and erases the metadata superblocks that it makes obsolete. No mapping in
-/// memory may be newer than its translation page, and no collection under way.
+/// Writes a checkpoint of a directory after `at`, and erases the metadata superblocks that it makes obsolete.
+/// No mapping in memory may be newer than its translation page, and no collection under way.
 pub(crate) fn write<N: Nand>(
     flash: &mut Flash<N>,
     mut words: impl ExactSizeIterator<Item = u32>,
@@ -167,9 +167,9 @@ pub(crate) fn write<N: Nand>(
     Ok(durable)
 }
 
-/// Writes what a mapping has learned beside the checkpoint just written, so that an orderly start need not learn it again.
-/// It is as durable as the checkpoint when the completion is reached. Left out when the metadata superblock has no room for
-/// it: nothing depends on it.
+/// Writes what a mapping has learned beside the checkpoint just written, so that an orderly start need not
+/// learn it again. It is as durable as the checkpoint when the completion is reached. Left out when the
+/// metadata superblock has no room for it: nothing depends on it.
 pub fn write_models<N: Nand>(
     flash: &mut Flash<N>,
     journal: &mut Journal,

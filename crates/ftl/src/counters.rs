@@ -64,8 +64,8 @@ impl Cause {
     }
 }
 
-/// A statistic that a scheme counts itself, declared once in its [`Info`](crate::Info): results, tables, figures and
-/// metrics take name, unit and meaning from here.
+/// A statistic that a scheme counts itself, declared once in its [`Info`](crate::Info): results, tables,
+/// figures and metrics take name, unit and meaning from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// Its place among the counters. Different for all statistics that one scheme declares.
@@ -89,7 +89,8 @@ impl Stat {
         Stat { slot, name, unit, of: None, what }
     }
 
-    /// The same, set in relation to `other`: as a share where the units are equal, else so many for each of the others.
+    /// The same, set in relation to `other`: as a share where the units are equal, else so many for each of
+    /// the others.
     pub const fn of(self, other: &Stat) -> Stat {
         Stat { of: Some(other.name), ..self }
     }
@@ -116,14 +117,15 @@ pub struct Counters {
     pub lookups: u64,
     /// Of these, answered from the cached mapping table (or the whole table).
     pub cmt_hits: u64,
-    /// Of these, answered from a cached whole translation page, by schemes that keep such beside or instead of entries.
+    /// Of these, answered from a cached whole translation page, by schemes that keep such beside or instead
+    /// of entries.
     pub page_hits: u64,
     /// Of these, answered by a model whose prediction was read and right.
     pub model_hits: u64,
     /// Updates by host pages whose old page a model knew, so that no translation page was read for it.
     pub model_updates: u64,
-    /// Units put out of the mapping cache to make room: entries, or whole translation pages where those are what a scheme
-    /// replaces.
+    /// Units put out of the mapping cache to make room: entries, or whole translation pages where those are
+    /// what a scheme replaces.
     pub replaced: u64,
     /// Of these, dirty at that moment.
     pub replaced_dirty: u64,
@@ -198,7 +200,7 @@ impl Counters {
         self.programs.iter().flatten().sum()
     }
 
-    /// All erases.
+    /// Blocks erased, whatever the cause; failed erases count.
     pub fn all_erases(&self) -> u64 {
         self.erases.iter().sum()
     }

@@ -51,13 +51,14 @@ pub enum HostError {
         /// Pages the device exports.
         exported: u32,
     },
-    /// The device could not carry it out to the end: [`Fault::NoSpace`], after which other requests may succeed, or
-    /// [`Fault::Medium`], after which none does ([`Fault::is_fatal`]).
+    /// The device could not carry it out to the end: [`Fault::NoSpace`], after which other requests may
+    /// succeed, or [`Fault::Medium`], after which none does ([`Fault::is_fatal`]).
     #[error("{0}")]
     Fault(Fault),
 }
 
-/// A scheme with the flash it owns, behind a host interface: splits requests into pages, bounds them, and counts them.
+/// A scheme with the flash it owns, behind a host interface: splits requests into pages, bounds them, and
+/// counts them.
 #[derive(Clone, Debug)]
 pub struct Device<S, N> {
     scheme: S,
@@ -136,8 +137,9 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         (self.flash.free_superblocks(), self.nand().geometry().superblocks())
     }
 
-    /// Carries out a request for `pages` pages from `first` on, which waits for `at`. Its pages may complete out of
-    /// order; the request is done when the last one is. `seen` hears of every page of a read or write.
+    /// Carries out a request for `pages` pages from `first` on, which waits for `at`. Its pages may complete
+    /// out of order; the request is done when the last one is. `seen` hears of every page of a read or
+    /// write.
     ///
     /// A page that fails is counted in the outcome and concerns no other page.
     ///
@@ -213,7 +215,8 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     /// Offers a moment without requests, as [`Scheme::idle`].
     ///
     /// # Errors
-    /// What the work met. Unless it [is fatal](Fault::is_fatal), it concerns no request and the device goes on.
+    /// What the work met. Unless it [is fatal](Fault::is_fatal), it concerns no request and the device goes
+    /// on.
     pub fn idle(&mut self) -> Result<Option<Done>, Fault> {
         self.scheme.idle(&mut self.flash)
     }
@@ -234,7 +237,8 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         self.scheme.power_off(&mut self.flash)
     }
 
-    /// Tells the memory hierarchy of this machine what will be asked for, as [`Scheme::expect`]. `lpn` may lie outside.
+    /// Tells the memory hierarchy of this machine what will be asked for, as [`Scheme::expect`]. `lpn` may
+    /// lie outside.
     #[inline]
     pub fn expect(&self, lpn: u64, soon: bool) {
         if lpn < u64::from(self.exported_pages) {
@@ -260,7 +264,8 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         self.scheme.mapped_in(&self.flash, first, pages, each);
     }
 
-    /// Calls `each` with LPN and version for every page that the write buffer alone holds, as [`Scheme::buffered`].
+    /// Calls `each` with LPN and version for every page that the write buffer alone holds, as
+    /// [`Scheme::buffered`].
     pub fn buffered(&self, each: &mut dyn FnMut(Lpn, u64)) {
         self.scheme.buffered(each);
     }
@@ -276,8 +281,8 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     }
 }
 
-/// The completion of an operation that may have failed. The failure of a page or block is counted; nothing else is left of
-/// it.
+/// The completion of an operation that may have failed. The failure of a page or block is counted; nothing
+/// else is left of it.
 fn settled(result: Result<Done, Fault>, outcome: &mut Outcome) -> Result<Done, HostError> {
     match result {
         Ok(done) => Ok(done),

@@ -37,7 +37,7 @@ impl Half {
         }
     }
 
-    /// The value.
+    /// The number that these 16 bits stand for.
     pub fn value(self) -> f64 {
         let (significand, exponent) = self.parts();
         let size = f64::from(significand) * f64::from(1u32 << exponent) / f64::from(1u32 << 25);

@@ -1,7 +1,8 @@
-//! What a flash translation layer (FTL) is: schemes that turn host requests into flash operations and mapping changes.
+//! What a flash translation layer (FTL) is: schemes that turn host requests into flash operations and mapping
+//! changes.
 //!
-//! Depends on `nand` only: no clock, file system, thread or source of chance is in sight here. The same code runs in
-//! virtual time, on a live device, and under the crash checker.
+//! Depends on `nand` only: no clock, file system, thread or source of chance is in sight here. The same code
+//! runs in virtual time, on a live device, and under the crash checker.
 //!
 //! ```
 //! use ftl::schemes::dftl::Dftl;

@@ -1,4 +1,5 @@
-//! Doubly linked lists through the elements of an array: the order of use of what is cached, and queues of superblocks.
+//! Doubly linked lists through the elements of an array: the order of use of what is cached, and queues of
+//! superblocks.
 
 /// No element.
 pub const NONE: u32 = u32::MAX;

@@ -1,7 +1,8 @@
-//! What papers on page-level FTLs differ in: the mapping in memory, and the pages on flash that it is kept in.
+//! What papers on page-level FTLs differ in: the mapping in memory, and the pages on flash that it is kept
+//! in.
 //!
-//! The engine ([`crate::engine::Ftl`]) drives a [`Mapping`] and its [`Pages`], and counts what they report. Everything else
-//! that an FTL does is the engine's.
+//! The engine ([`crate::engine::Ftl`]) drives a [`Mapping`] and its [`Pages`], and counts what they report.
+//! Everything else that an FTL does is the engine's.
 
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -10,7 +11,8 @@ use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory};
 use nand::{Done, Geometry, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
-/// LPNs in runs of a power of two, which are trimmed, recovered and checked together: those of a translation page, or a group.
+/// LPNs in runs of a power of two, which are trimmed, recovered and checked together: those of a translation
+/// page, or a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     shift: u32,
@@ -61,7 +63,8 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
     /// What the directory is called where memory is listed.
     const DIRECTORY: &'static str;
 
-    /// A trim is journaled as one record, before it is carried out. Else it is journaled unit by unit, as it is carried out.
+    /// A trim is journaled as one record, before it is carried out. Else it is journaled unit by unit, as it
+    /// is carried out.
     const ONE_RECORD_A_TRIM: bool;
 
     /// Nothing is mapped.
@@ -73,7 +76,7 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
     /// Pages on flash, at most.
     fn most_pages(&self) -> u32;
 
-    /// Bytes of the directory.
+    /// Memory that the directory takes out of the budget.
     fn directory_bytes(&self) -> u64;
 
     /// The directory as words of a checkpoint.
@@ -172,7 +175,8 @@ pub struct Lookup {
     pub done: Done,
     /// How it was found out.
     pub how: How,
-    /// The page is the LPN's. Else it is near that one, and read to find out ([`crate::engine::Predict::corrected`]).
+    /// The page is the LPN's. Else it is near that one, and read to find out
+    /// ([`crate::engine::Predict::corrected`]).
     pub exact: bool,
 }
 
@@ -222,7 +226,8 @@ pub trait Mapping: Sized + Clone + Send + 'static {
         pages.restore(recovery)
     }
 
-    /// What was learned and is worth keeping over an orderly power-off ([`Recovery::learned`]); `None` for nothing.
+    /// What was learned and is worth keeping over an orderly power-off ([`Recovery::learned`]); `None` for
+    /// nothing.
     fn learned(&self) -> Option<Vec<u8>> {
         None
     }
@@ -247,16 +252,16 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     #[inline]
     fn expect<N: Nand>(&self, _flash: &Flash<N>, _pages: &Self::Pages, _lpn: Lpn, _soon: bool) {}
 
-    /// Sets `entries` to where the LPNs of a unit are, one entry each ([`crate::table::entry`]), by what memory and flash
-    /// say. Free of charge: for invariants and the checker alone.
+    /// Sets `entries` to where the LPNs of a unit are, one entry each ([`crate::table::entry`]), by what
+    /// memory and flash say. Free of charge: for invariants and the checker alone.
     fn entries<N: Nand>(&self, of: Unit<'_, N, Self::Pages>, entries: &mut Vec<u32>);
 
-    /// Calls `each` for every page that is superseded but not invalidated yet, because the mapping did not look where it
-    /// was.
+    /// Calls `each` for every page that is superseded but not invalidated yet, because the mapping did not
+    /// look where it was.
     fn owed<N: Nand>(&self, _flash: &Flash<N>, _pages: &Self::Pages, _each: &mut dyn FnMut(Lpn, Ppn)) {}
 
-    /// Calls `each` for every translation page of which mappings are in memory. A mapping that does not cache on demand
-    /// has nothing to tell.
+    /// Calls `each` for every translation page of which mappings are in memory. A mapping that does not cache
+    /// on demand has nothing to tell.
     fn cached(&self, _pages: &Self::Pages, _each: &mut dyn FnMut(CachedPage)) {}
 
     /// Bytes in use by structure, without the directory.
@@ -266,11 +271,12 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     fn check<N: Nand>(&self, flash: &Flash<N>, pages: &Self::Pages) -> Result<(), String>;
 }
 
-/// A mapping that is told of each page when it is programmed. (One that programs pages in an order of its own, to learn from
-/// it, has no use for that.)
+/// A mapping that is told of each page when it is programmed. (One that programs pages in an order of its
+/// own, to learn from it, has no use for that.)
 pub trait Update: Mapping {
-    /// Pages of one unit up to which a trim goes through [`Update::update`], page by page, as a write does. A longer one
-    /// changes the translation page itself ([`Mapping::trim`]): loading each entry would read the same page many times.
+    /// Pages of one unit up to which a trim goes through [`Update::update`], page by page, as a write does. A
+    /// longer one changes the translation page itself ([`Mapping::trim`]): loading each entry would read
+    /// the same page many times.
     const TRIM_BY_ENTRY: u32 = 8;
 
     /// Sets where an LPN is and returns where it was; completes when the change is made.
@@ -281,8 +287,8 @@ pub trait Update: Mapping {
         to: Change,
     ) -> Result<Lookup>;
 
-    /// Sets where the pages `moves`, one or more and all of one unit, are now. Completes when the change is as durable as the mapping
-    /// makes it; the originals are erased after that.
+    /// Sets where the pages `moves`, one or more and all of one unit, are now. Completes when the change is
+    /// as durable as the mapping makes it; the originals are erased after that.
     fn moved<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -10,10 +10,10 @@
 //! | update | translation pages that are behind are written | one, and one program, each |
 //! | erase | metadata that the newest checkpoint made obsolete | - |
 //!
-//! Why it is right: at a checkpoint every translation page is current. A page written or moved later is found by the
-//! search, and the greatest version of an LPN is its newest content (copies carry the version of what they copy). A trim
-//! later than the checkpoint is journaled before anything is erased, so an older version than the newest can only be
-//! found when the newest is found too, or the trim is.
+//! Why it is right: at a checkpoint every translation page is current. A page written or moved later is found
+//! by the search, and the greatest version of an LPN is its newest content (copies carry the version of what
+//! they copy). A trim later than the checkpoint is journaled before anything is erased, so an older version
+//! than the newest can only be found when the newest is found too, or the trim is.
 
 use crate::checkpoint::{self, Journal, Page, Trim};
 use crate::counters::Cause;
@@ -62,8 +62,8 @@ pub struct Recovery<'a, N> {
 }
 
 impl<'a, N: Nand> Recovery<'a, N> {
-    /// Finds what the array holds, up to the step "adopt": for `exported_pages` LPNs, and translation pages whose ids are
-    /// below `translation_ids`.
+    /// Finds what the array holds, up to the step "adopt": for `exported_pages` LPNs, and translation pages
+    /// whose ids are below `translation_ids`.
     pub(crate) fn scan(
         flash: &'a mut Flash<N>,
         journal: &mut Journal,
@@ -114,8 +114,8 @@ impl<'a, N: Nand> Recovery<'a, N> {
         }
     }
 
-    /// All blocks of a superblock. A retired one may hold pages that were being copied when power was cut; a bad one from
-    /// the factory holds none.
+    /// All blocks of a superblock. A retired one may hold pages that were being copied when power was cut; a
+    /// bad one from the factory holds none.
     fn blocks(&self, superblock: u32) -> impl Iterator<Item = Pbn> + use<'_, N> {
         let units = self.flash.nand().geometry().units();
         (0..units).map(move |unit| Pbn(superblock * units + unit))
@@ -226,8 +226,8 @@ impl<'a, N: Nand> Recovery<'a, N> {
         Ok(())
     }
 
-    /// Adds one page of a checkpoint; when all its pages are there it is the newest complete one, because metadata is
-    /// read in the order it was written.
+    /// Adds one page of a checkpoint; when all its pages are there it is the newest complete one, because
+    /// metadata is read in the order it was written.
     fn take_part(&mut self, parts: &mut Vec<Page>, part: Page) {
         let Page::Checkpoint { page, pages, version, epoch, ref frontiers, .. } = part else { return };
         if page == 0 {
@@ -251,8 +251,8 @@ impl<'a, N: Nand> Recovery<'a, N> {
         self.checkpoint = Checkpoint { version, epoch, frontiers, directory, superblocks: Vec::new() };
     }
 
-    /// What [`crate::mapping::Mapping::learned`] gave, written with the newest checkpoint, if no data or translation
-    /// page was programmed, and nothing trimmed, after it: then the mapping is what it was.
+    /// What [`crate::mapping::Mapping::learned`] gave, written with the newest checkpoint, if no data or
+    /// translation page was programmed, and nothing trimmed, after it: then the mapping is what it was.
     pub fn learned(&mut self) -> Option<Vec<u8>> {
         let (version, _, bytes) = std::mem::take(&mut self.models);
         let is_current = version == self.checkpoint.version
@@ -275,8 +275,8 @@ impl<'a, N: Nand> Recovery<'a, N> {
         })
     }
 
-    /// Looks at every page programmed after the checkpoint: those of superblocks opened since, and the rest of those
-    /// that were open then.
+    /// Looks at every page programmed after the checkpoint: those of superblocks opened since, and the rest
+    /// of those that were open then.
     fn search(&mut self, exported_pages: u32, translation_ids: u32) -> Result<()> {
         for found in self.found.clone() {
             if found.kind == PageKind::Metadata {
@@ -289,8 +289,9 @@ impl<'a, N: Nand> Recovery<'a, N> {
                 let open = self.checkpoint.frontiers.iter().find(|(epoch, _)| *epoch == found.epoch);
                 open.map_or(end, |&(_, next)| next)
             };
-            // A block whose erase the cut came before holds pages of an older opening. All of them are superseded, but
-            // perhaps by pages from before the checkpoint, which are not looked at: they must not count as newer.
+            // A block whose erase the cut came before holds pages of an older opening. All of them are
+            // superseded, but perhaps by pages from before the checkpoint, which are not looked
+            // at: they must not count as newer.
             let least = found.epoch.min(self.checkpoint.epoch + 1);
             for ppn in (from.0..end.0).map(Ppn) {
                 let Some(oob) = self.page(ppn)?.filter(|oob| oob.epoch >= least) else { continue };
@@ -344,8 +345,9 @@ impl<'a, N: Nand> Recovery<'a, N> {
         }
     }
 
-    /// Whether the next recovery, too, would look at what is programmed from the tail on: only then may a superblock be
-    /// written further. One that was being erased, or opened, when power was cut can fail this; it is collected instead.
+    /// Whether the next recovery, too, would look at what is programmed from the tail on: only then may a
+    /// superblock be written further. One that was being erased, or opened, when power was cut can fail
+    /// this; it is collected instead.
     fn is_searched_from_tail(&self, found: Found) -> bool {
         let Some(tail) = found.tail else { return false };
         let open = self.checkpoint.frontiers.iter().find(|(epoch, _)| *epoch == found.epoch);
@@ -365,7 +367,8 @@ impl<'a, N: Nand> Recovery<'a, N> {
         News { written: std::mem::take(&mut self.candidates), trimmed_at }
     }
 
-    /// The OOB of the translation page `id` that the checkpoint knows at `ppn`, if it has not been erased since.
+    /// The OOB of the translation page `id` that the checkpoint knows at `ppn`, if it has not been erased
+    /// since.
     pub(crate) fn checkpointed_page(&mut self, ppn: Ppn, id: u32) -> Result<Option<Oob>> {
         let epoch = self.checkpoint.epoch;
         let is_it = |oob: &Oob| oob.kind == PageKind::Translation && oob.id == id && oob.epoch <= epoch;

@@ -71,8 +71,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Free superblocks below which a write waits, unless told otherwise: one for the copies of a victim, one for its
-    /// mapping updates, one for the mapping updates that host requests cause meanwhile.
+    /// Free superblocks below which a write waits, unless told otherwise: one for the copies of a victim, one
+    /// for its mapping updates, one for the mapping updates that host requests cause meanwhile.
     pub const FOREGROUND: u32 = 3;
     /// Free superblocks at which collection starts, unless told otherwise.
     pub const BACKGROUND: u32 = 4;
@@ -170,7 +170,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// All bytes.
+    /// The sum over all structures.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|&(_, bytes)| bytes).sum()
     }
@@ -189,8 +189,8 @@ pub struct CachedPage {
 
 /// A flash translation layer, as the simulator, the live device and the checker drive it.
 ///
-/// Page operations take `rest`, the pages of the same host request from this one on (at least 1), and `at`, what the
-/// operation waits for. They return the completion that the request waits for.
+/// Page operations take `rest`, the pages of the same host request from this one on (at least 1), and `at`,
+/// what the operation waits for. They return the completion that the request waits for.
 ///
 /// After an error the scheme stays usable, and everything written before can be read, unless the fault
 /// [is fatal](Fault::is_fatal).
@@ -198,15 +198,16 @@ pub trait Scheme: Sized {
     /// Name, paper, parameters.
     const INFO: Info;
 
-    /// Whether writes are acknowledged from a buffer that a power cut empties: then a write survives a cut, as a trim
-    /// does, once a later flush has completed.
+    /// Whether writes are acknowledged from a buffer that a power cut empties: then a write survives a cut,
+    /// as a trim does, once a later flush has completed.
     const BUFFERS_WRITES: bool = false;
 
     /// Whether [`Scheme::rewrite`] does anything.
     const REWRITES: bool = false;
 
-    /// Takes over an array: a fresh one, one left by [`Scheme::power_off`], or one whose power was cut. Rebuilds the
-    /// mapping from checkpoint, translation pages and OOB, with every flash operation charged to recovery.
+    /// Takes over an array: a fresh one, one left by [`Scheme::power_off`], or one whose power was cut.
+    /// Rebuilds the mapping from checkpoint, translation pages and OOB, with every flash operation
+    /// charged to recovery.
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError>;
 
     /// Reads a page. `None`: never written, or trimmed. Otherwise the OOB of the page that was delivered.
@@ -218,8 +219,9 @@ pub trait Scheme: Sized {
         at: Done,
     ) -> Result<(Option<Oob>, Done), Fault>;
 
-    /// Writes a page. The content is newer than all before: its version is [`Flash::version`] after the call. When the
-    /// completion is reached, the page survives a power cut (but see [`Scheme::BUFFERS_WRITES`]).
+    /// Writes a page. The content is newer than all before: its version is [`Flash::version`] after the call.
+    /// When the completion is reached, the page survives a power cut (but see
+    /// [`Scheme::BUFFERS_WRITES`]).
     fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault>;
 
     /// Forgets `pages` pages from `first` on. Survives a power cut once a later flush has completed.
@@ -234,13 +236,13 @@ pub trait Scheme: Sized {
     /// Completes when everything acknowledged before survives a power cut.
     fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault>;
 
-    /// Offers a moment in which the host asks for nothing. Returns whether there was something to do (then it may be
-    /// called again when that has completed).
+    /// Offers a moment in which the host asks for nothing. Returns whether there was something to do (then it
+    /// may be called again when that has completed).
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault>;
 
-    /// Rewrites a page in each parallel unit of what has lain longest, as flash needs that keeps data for long. The world
-    /// calls it as often as the whole array is to be rewritten in its period. `None`: there is nothing to rewrite, or no
-    /// room.
+    /// Rewrites a page in each parallel unit of what has lain longest, as flash needs that keeps data for
+    /// long. The world calls it as often as the whole array is to be rewritten in its period. `None`:
+    /// there is nothing to rewrite, or no room.
     fn rewrite<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         Ok(None)
     }
@@ -248,15 +250,17 @@ pub trait Scheme: Sized {
     /// Prepares for an orderly power-off: when the completion is reached, [`Scheme::open`] need not search.
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault>;
 
-    /// Calls `each` for every mapped page, in ascending order, with the mapping read from wherever it lies, free of
-    /// charge: for invariants and the checker alone.
+    /// Calls `each` for every mapped page, in ascending order, with the mapping read from wherever it lies,
+    /// free of charge: for invariants and the checker alone.
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn));
 
-    /// Calls `each` with LPN and version for every page whose newest content is in the write buffer alone: for invariants
-    /// and the checker. [`Scheme::mapping`] gives the older content on flash, if there is any.
+    /// Calls `each` with LPN and version for every page whose newest content is in the write buffer alone:
+    /// for invariants and the checker. [`Scheme::mapping`] gives the older content on flash, if there is
+    /// any.
     fn buffered(&self, _each: &mut dyn FnMut(Lpn, u64)) {}
 
-    /// As [`Scheme::mapping`], for `pages` pages from `first` on: a live device tells from it what is allocated.
+    /// As [`Scheme::mapping`], for `pages` pages from `first` on: a live device tells from it what is
+    /// allocated.
     fn mapped_in<N: Nand>(&self, flash: &Flash<N>, first: Lpn, pages: u32, each: &mut dyn FnMut(Lpn, Ppn)) {
         let end = u64::from(first.0) + u64::from(pages);
         self.mapping(flash, &mut |lpn, ppn| {
@@ -275,11 +279,13 @@ pub trait Scheme: Sized {
     /// Mapping memory in use.
     fn memory(&self) -> Memory;
 
-    /// Calls `each` for every translation page of which a demand-cached scheme holds mappings now. For statistics alone.
+    /// Calls `each` for every translation page of which a demand-cached scheme holds mappings now. For
+    /// statistics alone.
     fn cached(&self, _each: &mut dyn FnMut(CachedPage)) {}
 
-    /// Tells the memory hierarchy of this machine that `lpn` will be asked for: some hundred requests before, then again
-    /// some dozen requests before (`soon`), when what the first call brought can be looked at. A matter of speed alone.
+    /// Tells the memory hierarchy of this machine that `lpn` will be asked for: some hundred requests before,
+    /// then again some dozen requests before (`soon`), when what the first call brought can be looked at.
+    /// A matter of speed alone.
     #[inline]
     fn expect<N: Nand>(&self, _flash: &Flash<N>, _lpn: Lpn, _soon: bool) {}
 }

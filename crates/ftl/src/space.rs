@@ -1,7 +1,9 @@
-//! Superblocks: which are free, where each stream writes next, which pages are valid, and which superblock to collect.
+//! Superblocks: which are free, where each stream writes next, which pages are valid, and which superblock to
+//! collect.
 //!
-//! A superblock passes through free -> open (one stream writes it) -> closed -> collecting -> free. Closed superblocks
-//! stand in buckets by their valid pages, so that the greedy victim is found, and a page invalidated, in constant time.
+//! A superblock passes through free -> open (one stream writes it) -> closed -> collecting -> free. Closed
+//! superblocks stand in buckets by their valid pages, so that the greedy victim is found, and a page
+//! invalidated, in constant time.
 
 use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Geometry, Nand, PageKind, Pbn, Ppn};
@@ -62,7 +64,8 @@ struct Frontier {
     superblock: u32,
     cursor: u32,
     end: u32,
-    /// Some pages ahead cannot be used (bad blocks, or blocks written further than others before a power cut).
+    /// Some pages ahead cannot be used (bad blocks, or blocks written further than others before a power
+    /// cut).
     ragged: bool,
 }
 
@@ -140,8 +143,8 @@ impl Space {
         self.free.len() as u32 + self.pooled
     }
 
-    /// Leaves superblocks to a pool of blocks ([`crate::log_block::pool::Pool`]), which has so many free now. Valid pages are still
-    /// recorded here.
+    /// Leaves superblocks to a pool of blocks ([`crate::log_block::pool::Pool`]), which has so many free now.
+    /// Valid pages are still recorded here.
     pub(crate) fn lent(&mut self, free_blocks: u32) {
         self.free.clear();
         self.pooled = free_blocks;
@@ -218,8 +221,8 @@ impl Space {
         self.frontiers[stream.0].end - self.frontiers[stream.0].cursor
     }
 
-    /// The pages of one superblock that a stream will write next, in order: of its own one, or, when that is full, of the
-    /// one that it will open. A program that fails changes what follows.
+    /// The pages of one superblock that a stream will write next, in order: of its own one, or, when that is
+    /// full, of the one that it will open. A program that fails changes what follows.
     pub(crate) fn upcoming<'a, N: Nand>(
         &'a self,
         nand: &'a N,
@@ -246,8 +249,8 @@ impl Space {
         (Ppn(superblock * pages), Ppn((superblock + 1) * pages))
     }
 
-    /// The next page of a stream, opening a superblock if it has none. The page must be programmed at once: NAND takes
-    /// the pages of a block in order.
+    /// The next page of a stream, opening a superblock if it has none. The page must be programmed at once:
+    /// NAND takes the pages of a block in order.
     ///
     /// Panics when no superblock is free: whoever writes has to keep the collection reserve.
     #[inline]
@@ -295,7 +298,8 @@ impl Space {
         self.frontiers[stream.0] = Frontier { superblock, cursor: first.0, end: end.0, ragged };
     }
 
-    /// Whether a page at or after the stream's next one is spent. A power cut can leave that, as dies do not keep step.
+    /// Whether a page at or after the stream's next one is spent. A power cut can leave that, as dies do not
+    /// keep step.
     pub(crate) fn is_overtaken<N: Nand>(&self, nand: &N, stream: Stream) -> bool {
         let Some((superblock, next)) = self.frontier(stream) else { return false };
         let units = self.geometry.units();
@@ -378,8 +382,8 @@ impl Space {
         self.suspect[block.0 as usize]
     }
 
-    /// The closed superblock whose collection gains the most pages (without bad blocks: the one with the fewest valid
-    /// pages), the one closed first among equals; `None` when none gains anything.
+    /// The closed superblock whose collection gains the most pages (without bad blocks: the one with the
+    /// fewest valid pages), the one closed first among equals; `None` when none gains anything.
     pub(crate) fn fewest_valid(&mut self) -> Option<u32> {
         while self.lowest < self.buckets.len() {
             let head = self.buckets[self.lowest].head();
@@ -391,8 +395,8 @@ impl Space {
         None
     }
 
-    /// The closed superblock that can be emptied without moving user data and has the fewest valid pages: translation
-    /// pages only, or nothing valid. Looks at all. For recovery, before data may move.
+    /// The closed superblock that can be emptied without moving user data and has the fewest valid pages:
+    /// translation pages only, or nothing valid. Looks at all. For recovery, before data may move.
     pub(crate) fn fewest_valid_without_data(&self) -> Option<u32> {
         (0..)
             .zip(&self.superblocks)
@@ -405,7 +409,8 @@ impl Space {
             .map(|(superblock, _)| superblock)
     }
 
-    /// The closed superblock with the greatest (1 - u) / 2u x age; `None` when collecting gains nothing. Looks at all.
+    /// The closed superblock with the greatest (1 - u) / 2u x age; `None` when collecting gains nothing.
+    /// Looks at all.
     pub(crate) fn best_benefit(&self) -> Option<u32> {
         let mut best: Option<(u32, u64, u64)> = None;
         for (superblock, it) in (0..).zip(&self.superblocks) {

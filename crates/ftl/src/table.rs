@@ -1,11 +1,12 @@
-//! The mapping table as it lies on flash: translation pages, and the global translation directory (GTD) that finds them.
+//! The mapping table as it lies on flash: translation pages, and the global translation directory (GTD) that
+//! finds them.
 //!
-//! A translation page holds the PPNs of consecutive LPNs, 4 bytes each, little-endian, [`UNMAPPED`] for none. The
-//! directory (in memory, 4 bytes a translation page) holds the PPN of each translation page, or that it was never
-//! written, in which case all its LPNs are unmapped and no flash read is needed to know.
+//! A translation page holds the PPNs of consecutive LPNs, 4 bytes each, little-endian, [`UNMAPPED`] for none.
+//! The directory (in memory, 4 bytes a translation page) holds the PPN of each translation page, or that it
+//! was never written, in which case all its LPNs are unmapped and no flash read is needed to know.
 //!
-//! Beyond the table's own pages the directory may lead to *further pages*, whose content is the mapping's affair and which
-//! recovery does not look for.
+//! Beyond the table's own pages the directory may lead to *further pages*, whose content is the mapping's
+//! affair and which recovery does not look for.
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
@@ -44,8 +45,9 @@ pub struct Table {
     /// Of the table's pages, then of further ones.
     directory: Vec<u32>,
     units: Units,
-    /// The translation page that was programmed last, which the controller's program buffer still holds, and what its
-    /// program waited for: a program of the same content with more changes has to wait for that too.
+    /// The translation page that was programmed last, which the controller's program buffer still holds, and
+    /// what its program waited for: a program of the same content with more changes has to wait for that
+    /// too.
     in_program_buffer: Option<(Vtpn, Done)>,
     /// A translation page without mappings, to make the first version of one from.
     blank: Vec<u8>,
@@ -120,8 +122,8 @@ impl Table {
         self.in_program_buffer = Some((vtpn, after));
     }
 
-    /// Reads a translation page into the controller's buffer ([`Flash::buffer`]). `None`: it was never written, all
-    /// its LPNs are unmapped, and nothing was read.
+    /// Reads a translation page into the controller's buffer ([`Flash::buffer`]). `None`: it was never
+    /// written, all its LPNs are unmapped, and nothing was read.
     #[inline]
     pub fn load<N: Nand>(
         &self,
@@ -136,12 +138,13 @@ impl Table {
         }
     }
 
-    /// Changes entries `(slot, entry)` of a translation page: one read and one program. No read when it was never written,
-    /// or when it is the one programmed last: then the controller's program buffer still holds it. (Without that,
-    /// updates of one translation page in a row would each wait for the program before, 240 us on common flash.)
+    /// Changes entries `(slot, entry)` of a translation page: one read and one program. No read when it was
+    /// never written, or when it is the one programmed last: then the controller's program buffer still
+    /// holds it. (Without that, updates of one translation page in a row would each wait for the program
+    /// before, 240 us on common flash.)
     ///
-    /// `at` must cover the programs of the data pages that the edits point to: else a cut could leave a mapping to a
-    /// page that was never programmed.
+    /// `at` must cover the programs of the data pages that the edits point to: else a cut could leave a
+    /// mapping to a page that was never programmed.
     pub fn store<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -235,8 +238,9 @@ impl Table {
         }
     }
 
-    /// Unmaps the LPNs at `slots` of a translation page, and invalidates their pages: one read and at most one program,
-    /// however many they are. `forget` drops an LPN from the cache and returns what the cache held.
+    /// Unmaps the LPNs at `slots` of a translation page, and invalidates their pages: one read and at most
+    /// one program, however many they are. `forget` drops an LPN from the cache and returns what the
+    /// cache held.
     pub fn trim<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -276,8 +280,8 @@ impl Table {
         }
     }
 
-    /// Starts bringing the entry of an LPN into the processor's cache and, when that was done before (`soon`), the OOB
-    /// of the page it leads to. A matter of speed alone.
+    /// Starts bringing the entry of an LPN into the processor's cache and, when that was done before
+    /// (`soon`), the OOB of the page it leads to. A matter of speed alone.
     #[inline]
     pub fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
         let (vtpn, slot) = self.place(lpn);
@@ -286,8 +290,8 @@ impl Table {
         }
     }
 
-    /// Changes the mappings of pages that collection moved: in memory, where `held` finds and changes one; the others by one
-    /// update of their translation page, listed in `edits`.
+    /// Changes the mappings of pages that collection moved: in memory, where `held` finds and changes one;
+    /// the others by one update of their translation page, listed in `edits`.
     pub fn moved<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -313,8 +317,9 @@ impl Table {
 
     // Recovery
 
-    /// As [`Pages::restore`], with the mapping beside it. `keep` is offered the entries of each translation page as they
-    /// are now, and whether that is newer than on flash; it returns whether memory keeps what is newer. The rest is written.
+    /// As [`Pages::restore`], with the mapping beside it. `keep` is offered the entries of each translation
+    /// page as they are now, and whether that is newer than on flash; it returns whether memory keeps
+    /// what is newer. The rest is written.
     pub fn restore_beside<N: Nand>(
         &mut self,
         recovery: &mut Recovery<'_, N>,
@@ -361,8 +366,9 @@ impl Table {
         Ok(())
     }
 
-    /// Finds the newest version of each translation page: one that the search found, else that of the checkpoint, if it has
-    /// not been erased since. That happens without a newer one being written when everything in it was trimmed.
+    /// Finds the newest version of each translation page: one that the search found, else that of the
+    /// checkpoint, if it has not been erased since. That happens without a newer one being written when
+    /// everything in it was trimmed.
     fn find_pages<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()> {
         for id in 0..self.pages() {
             let checkpointed = recovery.checkpoint.directory.get(id as usize).copied().and_then(mapped);

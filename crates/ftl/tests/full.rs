@@ -1,4 +1,5 @@
-//! A device whose blocks fail one after the other: it says that it is full, and what was written stays readable.
+//! A device whose blocks fail one after the other: it says that it is full, and what was written stays
+//! readable.
 
 use ftl::schemes::{self, Visitor};
 use ftl::{Config, Device, HostError, HostOp, Scheme, Seen};

@@ -1,5 +1,5 @@
-//! What LFTL promises beyond what every scheme does: groups over all dies, models of write streams, memory, recovery of models.
-//! The conformance suite and the power-cut sweep of crate `check` go further.
+//! What LFTL promises beyond what every scheme does: groups over all dies, models of write streams, memory,
+//! recovery of models. The conformance suite and the power-cut sweep of crate `check` go further.
 
 use ftl::schemes::lftl::Lftl;
 use ftl::{Config, Counters, Device, HostOp, Scheme, Seen};

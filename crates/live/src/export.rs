@@ -17,7 +17,7 @@ pub trait Export<M: Medium = ImageFile>: Send + Sync {
     /// Bytes that clients see.
     fn exported_bytes(&self) -> u64;
 
-    /// Bytes of a page.
+    /// Size of a flash page, in bytes: writes of whole pages need no read.
     fn page_bytes(&self) -> u32;
 
     /// Carries out a batch, in order. `answers` gets one answer for each request; the bytes of reads come

@@ -50,7 +50,7 @@ impl Loop {
         Ok(Loop { device: PathBuf::from(device), file: file.to_owned() })
     }
 
-    /// The device.
+    /// The block device's path, such as /dev/loop0.
     pub fn device(&self) -> &Path {
         &self.device
     }

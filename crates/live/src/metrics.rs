@@ -1,5 +1,5 @@
-//! What devices count, as text for Prometheus, over HTTP. Each client has a thread of its own, so that a slow one holds
-//! up nobody.
+//! What devices count, as text for Prometheus, over HTTP. Each client has a thread of its own, so that a slow
+//! one holds up nobody.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Read, Write};
@@ -27,7 +27,8 @@ const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 /// What devices count, by name.
 type Shots = [(String, Snapshot)];
 
-/// Answers `GET /metrics` at `address` from now on, until the process ends. Gives the address, whose port may have been 0.
+/// Answers `GET /metrics` at `address` from now on, until the process ends. Gives the address, whose port may
+/// have been 0.
 pub fn publish(address: SocketAddr, served: Vec<Served>) -> Result<SocketAddr, LiveError> {
     let shot = |served: &Served| Some((served.name.clone(), served.export.snapshot()?));
     publish_from(address, move || served.iter().filter_map(shot).collect())

@@ -19,7 +19,7 @@ impl Stop {
         Ok(Stop(Arc::new((read, write))))
     }
 
-    /// Asks.
+    /// Asks for it; asking again changes nothing.
     pub fn ask(&self) {
         // A full pipe has been asked before.
         let _ = rustix::io::write(&self.0 .1, &[1]);

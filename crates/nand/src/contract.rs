@@ -61,8 +61,8 @@ pub enum Source<'a> {
     Page(Ppn),
     /// The page of user data in this slot of the [`DataBuffer`], which keeps it.
     Buffer(u32),
-    /// The metadata page at this PPN, just read or programmed last, with little-endian 32-bit words replaced:
-    /// `(word index, value)`.
+    /// The metadata page at this PPN, just read or programmed last, with little-endian 32-bit words
+    /// replaced: `(word index, value)`.
     Patch(Ppn, &'a [(u32, u32)]),
     /// Metadata made by the FTL; at most a page, the rest is zero.
     Metadata(&'a [u8]),

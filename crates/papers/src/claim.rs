@@ -103,7 +103,8 @@ impl Verdict {
         }
     }
 
-    /// Whether ours points where the paper's does; `None` for values, which point nowhere, and for what is missing.
+    /// Whether ours points where the paper's does; `None` for values, which point nowhere, and for what is
+    /// missing.
     pub fn agrees(self) -> Option<bool> {
         match self {
             Verdict::Holds | Verdict::Close | Verdict::Smaller | Verdict::Larger => Some(true),

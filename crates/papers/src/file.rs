@@ -592,8 +592,8 @@ impl Reader<'_> {
         one_or_many(value).into_iter().map(number).collect()
     }
 
-    /// The places that a selection names: a scheme, a table with `scheme`, `case`, `phase` or `quantity`, or a list of
-    /// these. A case that ends in `*` stands for every case that begins so, the scheme `*`
+    /// The places that a selection names: a scheme, a table with `scheme`, `case`, `phase` or `quantity`, or
+    /// a list of these. A case that ends in `*` stands for every case that begins so, the scheme `*`
     /// for every scheme of the case.
     fn places(
         &self,

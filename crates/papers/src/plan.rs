@@ -46,8 +46,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The experiments of all figures for the schemes to keep, with those of equal set-up once. `repeat`: the command that
-    /// runs these figures again, to which figure and scheme are added.
+    /// The experiments of all figures for the schemes to keep, with those of equal set-up once. `repeat`: the
+    /// command that runs these figures again, to which figure and scheme are added.
     ///
     /// # Errors
     /// [`PaperError::Case`] when a device, a workload or a scheme's parameters are impossible.
@@ -70,7 +70,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How many experiments, from the first on, the figures up to this one need: they are planned in that order.
+    /// How many experiments, from the first on, the figures up to this one need: they are planned in that
+    /// order.
     pub fn needed_up_to(&self, figure: usize) -> usize {
         let cells = self.cells.iter().filter(|cell| cell.figure <= figure);
         cells.filter_map(|cell| cell.experiment.as_ref().ok()).map(|&at| at + 1).max().unwrap_or(0)

@@ -92,8 +92,8 @@ impl Quantity {
         matches!(self.unit, Unit::Micros | Unit::Rate) || self.name.ends_with("iops")
     }
 
-    /// The quantity of that name; a statistic that some scheme declares; one such statistic over another, such as
-    /// `hat_hits/hat_lookups`; or a pointer into the record of a phase, such as `/gc/foreground`.
+    /// The quantity of that name; a statistic that some scheme declares; one such statistic over another,
+    /// such as `hat_hits/hat_lookups`; or a pointer into the record of a phase, such as `/gc/foreground`.
     ///
     /// # Errors
     /// There is none; the error names those that there are.
@@ -174,8 +174,8 @@ fn cached_pages(phase: &Phase) -> Option<f64> {
     ratio(samples.iter().map(|sample| sample.pages as f64).sum(), samples.len() as f64)
 }
 
-/// Share of the lookups in the HAT that ended in a merge, or in a move that the host's next write proved right. A page
-/// that is merged and rewritten soon after was decided wrongly, too; nobody counts these.
+/// Share of the lookups in the HAT that ended in a merge, or in a move that the host's next write proved
+/// right. A page that is merged and rewritten soon after was decided wrongly, too; nobody counts these.
 fn right_decisions(phase: &Phase) -> Option<f64> {
     let (asked, moved) = (phase.stat("hat_lookups")?, phase.stat("second_chances")?);
     let used = phase.stat("second_chances_used")?.min(moved);

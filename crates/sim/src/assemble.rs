@@ -32,8 +32,8 @@ pub(crate) struct Measured {
     pub(crate) ticks: bool,
 }
 
-/// What the FTL counted, as the record of a phase: without requests, times, wear and energy. `stats` are those that its
-/// scheme declares.
+/// What the FTL counted, as the record of a phase: without requests, times, wear and energy. `stats` are
+/// those that its scheme declares.
 pub fn counted(name: impl Into<String>, c: &Counters, stats: &[Stat]) -> Phase {
     Phase {
         name: name.into(),

@@ -1,8 +1,9 @@
 //! The simulator's own speed, in requests and flash operations per second of processor time of one core.
 //!
-//! Devices and loads are those of the comparison with other simulators: `femu-32g` with 30 GiB exported and a cache of
-//! 3 %, and `d4`. Everything that a run counts and checks while it goes is on: latency histograms, sampled read-back,
-//! digest, Little's law; the walks over the whole mapping at the end of a run are not part of a rate.
+//! Devices and loads are those of the comparison with other simulators: `femu-32g` with 30 GiB exported and a
+//! cache of 3 %, and `d4`. Everything that a run counts and checks while it goes is on: latency histograms,
+//! sampled read-back, digest, Little's law; the walks over the whole mapping at the end of a run are not part
+//! of a rate.
 
 use ftl::schemes::Visitor;
 use ftl::{Config, Scheme};
@@ -130,7 +131,8 @@ pub struct Rate {
 pub fn bench(options: &BenchOptions, tell: &mut dyn FnMut(&str)) -> Result<BenchReport, RunError> {
     let mut report = BenchReport { device: options.device.name.clone(), ..BenchReport::default() };
     let all: Vec<String> = ftl::schemes::ALL.iter().map(|info| info.name.to_owned()).collect();
-    // Log-block schemes by name only: their random writes are merges of whole superblocks, hours of them on 32 GiB.
+    // Log-block schemes by name only: their random writes are merges of whole superblocks, hours of them on
+    // 32 GiB.
     let is_fast = |name: &&String| !ftl::schemes::LOG_BLOCK.contains(&name.as_str());
     let usual: Vec<String> = all.iter().filter(is_fast).cloned().collect();
     for scheme in if options.schemes.is_empty() { &usual } else { &options.schemes } {

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-/// Measures the processor time of the thread that made it; on systems without `/proc/thread-self/schedstat` the time
-/// on the wall instead.
+/// Measures the processor time of the thread that made it; on systems without `/proc/thread-self/schedstat`
+/// the time on the wall instead.
 #[derive(Debug)]
 pub struct Stopwatch {
     cpu_ns: Option<u64>,
@@ -31,8 +31,8 @@ fn thread_cpu_ns() -> Option<u64> {
     text.split_whitespace().next()?.parse().ok().filter(|&ns| ns > 0)
 }
 
-/// Memory that this process has for its data, program and libraries not counted, as far as it is in RAM now, bytes; `None`
-/// where `/proc` does not tell.
+/// Memory that this process has for its data, program and libraries not counted, as far as it is in RAM now,
+/// bytes; `None` where `/proc` does not tell.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|line| line.starts_with("RssAnon:"))?;

@@ -32,8 +32,8 @@ pub fn groups(runs: &[Run]) -> Vec<Group<'_>> {
     found.into_iter().map(|(_, group)| group).collect()
 }
 
-/// A short unique name for each run, as the command line takes it: its scheme's, with the parameters that differ from
-/// the scheme's defaults or tell two runs of it apart.
+/// A short unique name for each run, as the command line takes it: its scheme's, with the parameters that
+/// differ from the scheme's defaults or tell two runs of it apart.
 pub fn labels(runs: &[Run]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::with_capacity(runs.len());
     for run in runs {

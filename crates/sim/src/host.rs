@@ -9,9 +9,9 @@
 //! | the device gets it; its completion is watched | [`Host::dispatch`] |
 //! | it completes; its latency is recorded, and the job issues its next | [`Host::complete`] |
 //!
-//! Requests live in slots that are made before the phase begins; the tag of a report names the slot. A request that
-//! does not begin and end on a page is widened to whole pages, so a write of part of a page counts as a write of the
-//! page; how many there were is reported.
+//! Requests live in slots that are made before the phase begins; the tag of a report names the slot. A
+//! request that does not begin and end on a page is widened to whole pages, so a write of part of a page
+//! counts as a write of the page; how many there were is reported.
 
 use std::collections::VecDeque;
 
@@ -220,7 +220,8 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
         }
     }
 
-    /// Runs the phase until its last request has completed. `tell` hears now and then how far it is on its way to `goal`.
+    /// Runs the phase until its last request has completed. `tell` hears now and then how far it is on its
+    /// way to `goal`.
     pub(crate) fn run(&mut self, goal: &Goal, tell: &mut dyn Tell) -> Result<(), Stop> {
         for job in 0..self.jobs.len() as u32 {
             self.issue_all(job)?;
@@ -615,7 +616,8 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
     }
 }
 
-/// What came of work that the host did not ask for. A page's fault is counted at the door; nothing failed for the host.
+/// What came of work that the host did not ask for. A page's fault is counted at the door; nothing failed for
+/// the host.
 fn unasked(work: Result<Option<Done>, Fault>) -> Result<Option<Done>, Stop> {
     match work {
         Err(fault) if fault.is_fatal() => Err(Stop::Unasked(fault)),

@@ -1,4 +1,5 @@
-//! What must hold after every phase. A check that fails makes the run worthless, and the command exit non-zero.
+//! What must hold after every phase. A check that fails makes the run worthless, and the command exit
+//! non-zero.
 
 use ftl::{Counters, Scheme};
 use nand::timing::{DieUse, Timing};
@@ -82,8 +83,8 @@ pub(crate) struct Walk {
     pub(crate) digest: u64,
 }
 
-/// Walks over the mapping: it is injective, each page it leads to carries the LPN it belongs to, and the watched ones
-/// the newest version.
+/// Walks over the mapping: it is injective, each page it leads to carries the LPN it belongs to, and the
+/// watched ones the newest version.
 pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, rig: &Rig<S, T>, repeat: &str) -> Walk {
     let nand = rig.device.nand();
     let mut seen = vec![0_u64; (nand.geometry().pages() as usize).div_ceil(64)];

@@ -77,8 +77,8 @@ impl SeriesRecorder {
         }
     }
 
-    /// The clock passed `due_ns`: closes the intervals that ended. What happened since the last reading is booked on the
-    /// first of them; what happens at the very end of an interval belongs to it.
+    /// The clock passed `due_ns`: closes the intervals that ended. What happened since the last reading is
+    /// booked on the first of them; what happens at the very end of an interval belongs to it.
     pub(crate) fn close(&mut self, now_ns: u64, reading: Reading) {
         let mut reading = reading;
         while self.due_ns < now_ns {

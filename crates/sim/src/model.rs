@@ -1,5 +1,5 @@
-//! The analytical models of the TPFTL paper (EuroSys 2015, section 3.1, equations 1 to 13): what address translation and
-//! collection cost, from six measured numbers and the device's times.
+//! The analytical models of the TPFTL paper (EuroSys 2015, section 3.1, equations 1 to 13): what address
+//! translation and collection cost, from six measured numbers and the device's times.
 //!
 //! | paper | here |
 //! | --- | --- |
@@ -8,17 +8,20 @@
 //! | equations 2, 3, 5, 7, 8, 9 | [`Inputs::counts`] |
 //! | `T_at` (1), `T_gcd` (10), `T_gct` (11), `A` (13) | [`Inputs::predict`] |
 //!
-//! Derived anew, the equations stand as printed: (10) follows from (4) and (7), (11) from (3), (6), (8) and (9), (13) from
-//! (2), (3), (5), (7) to (9) and (12); a test composes them. What they assume, and where a simulation leaves it:
-//! - Equation 1: a miss loads one translation page and replaces one unit, whose write-back is a read and a write. Where a
-//!   miss replaces several entries, or none because the cache is not full, `P_rd` as a share of what is replaced says
-//!   little; [`Inputs::of`] takes it per miss, which is the same where one unit is replaced for each miss.
-//!   S-FTL and CDFTL write back without the read; the paper says so of S-FTL.
-//! - Equation 3: each mapping of a moved page that is not cached costs an update of its own. Collection groups the moved
-//!   pages of a victim by translation page (DFTL's batch update), so there are fewer. [`Gc::Grouped`] takes `H_gcr` as the
-//!   share of moved pages without an update of their own; [`Gc::Entries`] takes it as printed.
-//! - Equations 7 and 9: the device is full, and a collection gains `N_p` minus its valid pages, all of which are used
-//!   up before the next. Over a short run, or one that starts with free blocks, collections are fewer or more.
+//! Derived anew, the equations stand as printed: (10) follows from (4) and (7), (11) from (3), (6), (8) and
+//! (9), (13) from (2), (3), (5), (7) to (9) and (12); a test composes them. What they assume, and where a
+//! simulation leaves it:
+//! - Equation 1: a miss loads one translation page and replaces one unit, whose write-back is a read and a
+//!   write. Where a miss replaces several entries, or none because the cache is not full, `P_rd` as a share
+//!   of what is replaced says little; [`Inputs::of`] takes it per miss, which is the same where one unit is
+//!   replaced for each miss. S-FTL and CDFTL write back without the read; the paper says so of S-FTL.
+//! - Equation 3: each mapping of a moved page that is not cached costs an update of its own. Collection
+//!   groups the moved pages of a victim by translation page (DFTL's batch update), so there are fewer.
+//!   [`Gc::Grouped`] takes `H_gcr` as the share of moved pages without an update of their own;
+//!   [`Gc::Entries`] takes it as printed.
+//! - Equations 7 and 9: the device is full, and a collection gains `N_p` minus its valid pages, all of which
+//!   are used up before the next. Over a short run, or one that starts with free blocks, collections are
+//!   fewer or more.
 //! - Times add up: one die, nothing overlaps. With several dies they are time of dies, not of requests.
 
 use crate::results::{ratio, DeviceInfo, Phase};
@@ -177,7 +180,8 @@ impl Inputs {
 }
 
 impl Costs {
-    /// What a simulation found, by the operations that it made and their times. `None` when no user page was accessed.
+    /// What a simulation found, by the operations that it made and their times. `None` when no user page was
+    /// accessed.
     pub fn simulated(phase: &Phase, times: &Times) -> Option<Costs> {
         let Times { read_ns, program_ns, erase_ns } = *times;
         let ns = |reads: u64, programs: u64, erases: f64| {

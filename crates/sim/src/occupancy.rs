@@ -1,4 +1,5 @@
-//! What a demand-cached mapping holds, looked at every 10,000 host pages: entries and dirty entries by translation page.
+//! What a demand-cached mapping holds, looked at every 10,000 host pages: entries and dirty entries by
+//! translation page.
 
 use ftl::{CachedPage, Scheme};
 

@@ -67,8 +67,8 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// A version in 32 bits that are neither `NOTHING` nor `UNKNOWN`. Two versions of a page are told apart unless they
-/// lie a multiple of 2^32 - 2 writes apart.
+/// A version in 32 bits that are neither `NOTHING` nor `UNKNOWN`. Two versions of a page are told apart
+/// unless they lie a multiple of 2^32 - 2 writes apart.
 #[inline]
 fn stamp(version: u64) -> u32 {
     const VALUES: u64 = (1 << 32) - 2;
@@ -152,8 +152,8 @@ impl Reference {
         (self.expected.len() as u64, live as u64)
     }
 
-    /// Compares a page of the final mapping without counting it: whether it is watched and must hold something, or
-    /// what is wrong.
+    /// Compares a page of the final mapping without counting it: whether it is watched and must hold
+    /// something, or what is wrong.
     pub(crate) fn inspect(&self, lpn: Lpn, found: Option<Oob>) -> Result<bool, Mismatch> {
         let Some(index) = self.index(lpn) else { return Ok(false) };
         match self.expected.get(index) {

@@ -100,7 +100,8 @@ pub enum RunError {
         /// Requests issued in the phase before it, this one included.
         request: u64,
     },
-    /// An invariant did not hold: there is a bug in the scheme or in the simulator, and the results are worthless.
+    /// An invariant did not hold: there is a bug in the scheme or in the simulator, and the results are
+    /// worthless.
     #[error("broken invariant: {first}; repeat with: {repeat}")]
     Broken {
         /// What was found until then, with the broken invariants among the others.
@@ -139,8 +140,8 @@ pub fn run(experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunE
     run_as(0, experiment, progress)
 }
 
-/// Runs experiments on up to `threads` cores; results in the order of the experiments. Each run needs about 9 bytes for
-/// each physical page, and its scheme's tables.
+/// Runs experiments on up to `threads` cores; results in the order of the experiments. Each run needs about 9
+/// bytes for each physical page, and its scheme's tables.
 pub fn compare(
     experiments: &[Experiment],
     threads: usize,
@@ -187,8 +188,8 @@ pub fn describe(experiment: &Experiment) -> Result<Run, RunError> {
         .unwrap_or_else(|| Err(unknown(&experiment.scheme)))
 }
 
-/// The requests of an experiment's warm-up in the order in which a run with the clock off makes them, jobs that run
-/// together one after the other.
+/// The requests of an experiment's warm-up in the order in which a run with the clock off makes them, jobs
+/// that run together one after the other.
 ///
 /// # Errors
 /// The experiment is impossible, or its requests cannot be read.
@@ -467,7 +468,8 @@ impl<'a> Runner<'a> {
         self.finish()
     }
 
-    /// Flushes, forgets what is in memory, and opens the array again. All that was acknowledged must be there.
+    /// Flushes, forgets what is in memory, and opens the array again. All that was acknowledged must be
+    /// there.
     fn cut_power<S: Scheme, T: Timed>(&mut self, mut rig: Rig<S, T>) -> Result<(), RunError> {
         const PHASE: &str = "after the power cut";
         PHASE.clone_into(&mut self.phase.borrow_mut());

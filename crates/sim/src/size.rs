@@ -1,8 +1,9 @@
 //! How large a mapping cache must be: what schemes cost by cache size, and what an LRU cache could reach.
 //!
-//! Schemes are run, one run for each size: their policies are no stack algorithms, and collection interferes. Plain LRU is a
-//! stack algorithm (Mattson et al. 1970): one pass over the requests gives its hit ratio for every size, over single
-//! entries and over whole translation pages. That is what the requests' locality offers, before collection.
+//! Schemes are run, one run for each size: their policies are no stack algorithms, and collection interferes.
+//! Plain LRU is a stack algorithm (Mattson et al. 1970): one pass over the requests gives its hit ratio for
+//! every size, over single entries and over whole translation pages. That is what the requests' locality
+//! offers, before collection.
 
 use serde::{Deserialize, Serialize};
 use workload::{Kind, Request};
@@ -66,8 +67,8 @@ impl Point {
         }
     }
 
-    /// Whether flash reads, write amplification and mean latency are all within the share `within` of the ideal map's, as
-    /// far as both have them.
+    /// Whether flash reads, write amplification and mean latency are all within the share `within` of the
+    /// ideal map's, as far as both have them.
     pub fn is_near(&self, ideal: &Point, within: f64) -> bool {
         let near = |of: fn(&Point) -> Option<f64>| match (of(self), of(ideal)) {
             (Some(ours), Some(ideal)) => ours <= ideal * (1.0 + within),
@@ -97,7 +98,8 @@ const NONE: u32 = u32::MAX;
 /// Places in time to begin with.
 const FIRST_PLACES: usize = 1 << 12;
 
-/// LRU stack distances of a sequence of keys: how many different keys were used since the same key was used last.
+/// LRU stack distances of a sequence of keys: how many different keys were used since the same key was used
+/// last.
 #[derive(Clone, Debug)]
 pub struct StackDistances {
     /// Place of each key's last use, by key.

@@ -8,8 +8,8 @@ use workload::synth::Synth;
 use workload::trace::{Trace, TraceOptions};
 use workload::{InputError, Request};
 
-/// Requests that wait in the rings of all jobs of a phase together: far enough ahead that the memory which the mapping
-/// of one lies in has arrived before its turn, and few enough to stay in the processor's cache.
+/// Requests that wait in the rings of all jobs of a phase together: far enough ahead that the memory which
+/// the mapping of one lies in has arrived before its turn, and few enough to stay in the processor's cache.
 const AHEAD: usize = 1024;
 /// Requests that are spoken of again shortly before their turn, in all jobs together.
 const SOON: usize = 48;
@@ -63,7 +63,8 @@ impl Source for Listed {
     }
 }
 
-/// A trace file as a [`Source`]. Addresses are checked against the device, unless the options map them onto it.
+/// A trace file as a [`Source`]. Addresses are checked against the device, unless the options map them onto
+/// it.
 #[derive(Clone, Debug)]
 pub struct TraceFile {
     path: PathBuf,
@@ -160,7 +161,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Its requests.
+    /// What the host will ask for, one request after the other.
     pub(crate) fn requests(self) -> Requests {
         match self {
             Stream::Fio(requests) => Box::new(requests.map(Ok)),

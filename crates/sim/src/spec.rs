@@ -25,7 +25,8 @@ pub struct Experiment {
     pub device: nand::Device,
     /// Pages the host sees; the device's own number unless given.
     pub exported_pages: Option<u32>,
-    /// What the array does besides its description: faults. The seed in it is replaced by [`Experiment::seed`].
+    /// What the array does besides its description: faults. The seed in it is replaced by
+    /// [`Experiment::seed`].
     pub faults: SimOptions,
     /// Registered name of the scheme.
     pub scheme: String,
@@ -39,7 +40,8 @@ pub struct Experiment {
     pub background_superblocks: Option<u32>,
     /// How victims of collection are chosen.
     pub victims: VictimPolicy,
-    /// Time on the device in which everything is rewritten once, ns, while there is a clock; never unless given.
+    /// Time on the device in which everything is rewritten once, ns, while there is a clock; never unless
+    /// given.
     pub rewrite_ns: Option<u64>,
     /// Flush at the end, cut the power, and recover.
     pub power_cut: bool,
@@ -68,8 +70,8 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// An experiment without phases: 3 % cache, queue model, sampled verification, seed 1, everything else as the
-    /// device and the scheme have it.
+    /// An experiment without phases: 3 % cache, queue model, sampled verification, seed 1, everything else as
+    /// the device and the scheme have it.
     pub fn new(device: nand::Device, scheme: impl Into<String>) -> Experiment {
         Experiment {
             device,
@@ -115,8 +117,8 @@ impl Experiment {
 pub enum CacheSize {
     /// So many bytes.
     Bytes(u64),
-    /// So much of the full page-level table of the exported capacity, counted with [`FULL_TABLE_ENTRY_BYTES`] a
-    /// page: 0.03 of 30 GiB in 4 KiB pages is 1.8 MiB.
+    /// So much of the full page-level table of the exported capacity, counted with
+    /// [`FULL_TABLE_ENTRY_BYTES`] a page: 0.03 of 30 GiB in 4 KiB pages is 1.8 MiB.
     Share(f64),
 }
 
@@ -252,7 +254,8 @@ pub enum Load {
     Open {
         /// The requests.
         source: Arc<dyn Source>,
-        /// Most requests that the device is given at once; those that arrive meanwhile wait. `None`: no limit.
+        /// Most requests that the device is given at once; those that arrive meanwhile wait. `None`: no
+        /// limit.
         outstanding: Option<u32>,
     },
     /// Arrival times are ignored; `depth` requests are kept in flight.

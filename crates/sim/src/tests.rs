@@ -250,7 +250,8 @@ fn a_damaged_reference_is_noticed() {
     }
 }
 
-/// A registered scheme cannot be made to panic from here, so the catching itself is tested in `run.rs`'s own terms.
+/// A registered scheme cannot be made to panic from here, so the catching itself is tested in `run.rs`'s own
+/// terms.
 #[test]
 fn a_panic_names_scheme_seed_phase_and_command() {
     let phase = RefCell::new(String::new());

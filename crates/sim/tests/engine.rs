@@ -95,7 +95,8 @@ fn collection_triggers_and_its_time_is_in_the_latency() {
     assert!(steady.gc.collections() > 100, "{:?}", steady.gc);
     assert!(steady.write_amplification().unwrap().total > 1.2);
     let latency = steady.latency.write.as_ref().unwrap();
-    // A die that is being erased keeps a write waiting for milliseconds; without collection it waits for writes alone.
+    // A die that is being erased keeps a write waiting for milliseconds; without collection it waits for
+    // writes alone.
     assert!(latency.max_ns >= 2_000_000, "{}", latency.max_ns);
     let busy_ns = steady.flash_total().erases * 2_000_000 + steady.flash_total().programs * 200_000;
     let dies = steady.die_use.unwrap();

@@ -1,5 +1,5 @@
-//! The TPFTL paper's analytical models against the simulation, where their assumptions hold: one die, one request at a
-//! time, a full device, a full cache, one unit replaced for each miss.
+//! The TPFTL paper's analytical models against the simulation, where their assumptions hold: one die, one
+//! request at a time, a full device, a full cache, one unit replaced for each miss.
 #![allow(clippy::unwrap_used)]
 
 mod common;

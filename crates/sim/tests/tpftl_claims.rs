@@ -1,9 +1,10 @@
-//! The claims of the TPFTL paper (EuroSys 2015) about DFTL, S-FTL, CDFTL and TPFTL, on synthetic stand-ins for its four
-//! traces: each is held to the direction the paper names, and printed beside the paper's value.
+//! The claims of the TPFTL paper (EuroSys 2015) about DFTL, S-FTL, CDFTL and TPFTL, on synthetic stand-ins
+//! for its four traces: each is held to the direction the paper names, and printed beside the paper's value.
 //!
-//! `cargo test -p ftlkit-sim --test tpftl_claims -- --nocapture` prints the tables; `docs/schemes/tpftl.md` explains
-//! them. The device is filled once, sequentially, then written with the first part of the requests, both with the
-//! clock off; the rest arrive when the generator says (open loop) on one chip, first come first served.
+//! `cargo test -p ftlkit-sim --test tpftl_claims -- --nocapture` prints the tables; `docs/schemes/tpftl.md`
+//! explains them. The device is filled once, sequentially, then written with the first part of the requests,
+//! both with the clock off; the rest arrive when the generator says (open loop) on one chip, first come first
+//! served.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use workload::fio::{BlockSize, JobSpec, Pattern};
 use workload::synth::Synth;
 use workload::Request;
 
-/// A generator, its device, the cache of the paper's section 5.1, and how many requests run before and while measuring.
+/// A generator, its device, the cache of the paper's section 5.1, and how many requests run before and while
+/// measuring.
 struct Trace {
     name: &'static str,
     device: &'static str,
@@ -67,7 +69,8 @@ impl Found {
         Found {
             hit_ratio: phase.mapping.hit_ratio().unwrap(),
             dirty: phase.mapping.dirty_share().unwrap_or(0.0),
-            // Collection reads and programs data pages that it moves; all else it reads and programs is table.
+            // Collection reads and programs data pages that it moves; all else it reads and programs is
+            // table.
             table_reads: (host.reads + gc.reads - moved) as f64,
             table_writes: (host.programs + gc.programs - moved) as f64,
             response_us: phase.mean_latency_ns().unwrap() / 1000.0,
@@ -111,8 +114,8 @@ fn mean(of: &[f64]) -> f64 {
     of.iter().sum::<f64>() / of.len() as f64
 }
 
-/// The MSR traces on a device that was filled in random order, not sequentially: there S-FTL finds nothing to compress
-/// but what the trace itself writes in sequence.
+/// The MSR traces on a device that was filled in random order, not sequentially: there S-FTL finds nothing to
+/// compress but what the trace itself writes in sequence.
 const FILLED_AT_RANDOM: [&str; 3] = ["dftl", "tpftl", "sftl"];
 
 /// Writes every page once, 16 KiB at a time, in random order: runs are four pages long.
@@ -328,8 +331,9 @@ fn claims_about_sftl(found: &Findings, claims: &mut Vec<Claim>) {
         mean(&against(|f| f.write_amplification)),
     );
     for t in [2, 3] {
-        // Filled sequentially, most translation pages are a few runs, and S-FTL keeps them all: it hits more often than
-        // TPFTL and writes less. What the paper found takes a table that does not compress.
+        // Filled sequentially, most translation pages are a few runs, and S-FTL keeps them all: it hits more
+        // often than TPFTL and writes less. What the paper found takes a table that does not
+        // compress.
         let [dftl, tpftl, sftl] = found.filled_at_random(t);
         let name = TRACES[t].name;
         claim(

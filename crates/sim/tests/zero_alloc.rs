@@ -18,8 +18,8 @@ thread_local! {
 /// The system's allocator, which counts.
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; the counter is a thread-local cell without a destructor
-// and without an allocation of its own.
+// SAFETY: every call goes to the system's allocator unchanged; the counter is a thread-local cell without a
+// destructor and without an allocation of its own.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -66,9 +66,10 @@ impl Progress for Inside {
 
 #[test]
 fn a_million_operations_allocate_nothing() {
-    // Log-block schemes would merge superblocks of 2,048 pages here, for minutes. A group that LearnedFTL collects at once makes
-    // the clock's queues longer than ever before, late in a run: they grow twice in a million operations. LFTL's
-    // longest list of log mappings comes late, too: one of its buffers grows once.
+    // Log-block schemes would merge superblocks of 2,048 pages here, for minutes. A group that LearnedFTL
+    // collects at once makes the clock's queues longer than ever before, late in a run: they grow twice
+    // in a million operations. LFTL's longest list of log mappings comes late, too: one of its buffers
+    // grows once.
     let is_page_mapped = |info: &&&ftl::Info| {
         !ftl::schemes::LOG_BLOCK.contains(&info.name)
             && !info.name.starts_with("learnedftl")

@@ -1,4 +1,5 @@
-//! Prints the sample trace that is shipped: `cargo run -p ftlkit-workload --example sample > examples/oltp-sample.spc`.
+//! Prints the sample trace that is shipped: `cargo run -p ftlkit-workload --example sample >
+//! examples/oltp-sample.spc`.
 
 use std::io::{stdout, BufWriter, Write};
 

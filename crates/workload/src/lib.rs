@@ -22,8 +22,8 @@
 //! # Ok::<(), workload::InputError>(())
 //! ```
 //!
-//! The same seed gives the same requests on every machine: random numbers are integers (xoshiro256++), and the few
-//! real functions that a distribution needs come from the `libm` crate, never from the platform.
+//! The same seed gives the same requests on every machine: random numbers are integers (xoshiro256++), and
+//! the few real functions that a distribution needs come from the `libm` crate, never from the platform.
 #![forbid(unsafe_code)]
 
 mod error;

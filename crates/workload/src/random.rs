@@ -38,9 +38,10 @@ pub(crate) fn derive_seed(seed: u64, salt: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A permutation of `0..n` in a few words: a Feistel network over the mixed radix a x b >= n (Black and Rogaway,
-/// "Ciphers with arbitrary finite domains", 2002), so that at most one value in about sqrt(n) is outside.
-/// Three rounds: enough for addresses (values at a lag of b repeat one distance every b-th time), not for secrets.
+/// A permutation of `0..n` in a few words: a Feistel network over the mixed radix a x b >= n (Black and
+/// Rogaway, "Ciphers with arbitrary finite domains", 2002), so that at most one value in about sqrt(n) is
+/// outside. Three rounds: enough for addresses (values at a lag of b repeat one distance every b-th time),
+/// not for secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     n: u64,
@@ -117,7 +118,8 @@ fn add_modulo(a: u64, b: u64, modulus: u64) -> u64 {
 }
 
 /// Visits every value of `0..n` once, in an order that the keys choose. Counters replace the division of
-/// [`Permutation::apply`], and successive values do not depend on each other, so that they overlap in the pipeline.
+/// [`Permutation::apply`], and successive values do not depend on each other, so that they overlap in the
+/// pipeline.
 #[derive(Debug, Clone)]
 pub(crate) struct Shuffle {
     order: Permutation,
@@ -237,7 +239,8 @@ fn integer_weights(parts: &[(u64, u64, f64)]) -> Vec<Bucket> {
     parts.iter().map(|&(start, len, w)| Bucket { start, len, weight: (w * scale) as u64 }).collect()
 }
 
-/// Ranks one by one while they weigh most, then ranges that grow by 1/64, within which the weight changes little.
+/// Ranks one by one while they weigh most, then ranges that grow by 1/64, within which the weight changes
+/// little.
 fn rank_ranges(n: u64) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
     let mut at = 0;
@@ -249,8 +252,8 @@ fn rank_ranges(n: u64) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// Zipf over ranks `0..n`: the weight of rank i is (i + 1)^-theta. Exact for the first 1,024 ranks; later ranks share
-/// the weight of their range (the ratio of its ends is 65/64).
+/// Zipf over ranks `0..n`: the weight of rank i is (i + 1)^-theta. Exact for the first 1,024 ranks; later
+/// ranks share the weight of their range (the ratio of its ends is 65/64).
 pub(crate) fn zipf(n: u64, theta: f64) -> Weighted {
     let power = 1.0 - theta;
     let parts: Vec<(u64, u64, f64)> = rank_ranges(n)
@@ -279,8 +282,8 @@ pub(crate) fn pareto(n: u64, h: f64) -> Weighted {
     Weighted::new(&integer_weights(&parts))
 }
 
-/// A bell curve over `0..n` around `centre` (share of n), with a standard deviation of `deviation` (share of n), cut
-/// at both ends; a histogram of up to 1,024 bars.
+/// A bell curve over `0..n` around `centre` (share of n), with a standard deviation of `deviation` (share of
+/// n), cut at both ends; a histogram of up to 1,024 bars.
 pub(crate) fn normal(n: u64, deviation: f64, centre: f64) -> Weighted {
     let bars = n.min(1024);
     let edge = |i: u64| (u128::from(n) * u128::from(i) / u128::from(bars)) as u64;

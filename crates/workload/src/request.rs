@@ -42,8 +42,8 @@ impl Kind {
 /// One host request: when it arrives, what it does, and the bytes that it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// Arrival in nanoseconds since the source began. For a closed-loop job 0, which means "as soon as a slot of the
-    /// queue is free"; with `rate_iops` the earliest time at which it may be issued.
+    /// Arrival in nanoseconds since the source began. For a closed-loop job 0, which means "as soon as a
+    /// slot of the queue is free"; with `rate_iops` the earliest time at which it may be issued.
     pub arrival_ns: u64,
     /// What it does.
     pub kind: Kind,

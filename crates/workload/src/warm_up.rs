@@ -33,9 +33,9 @@ pub static FILL: WarmUp = WarmUp {
     sequential_passes: 1,
 };
 
-/// The warm-up of LearnedFTL (HPCA 2024, section IV-B): a random write and a sequential write of 512 KiB requests, "until
-/// the SSD is written over about 6 times". How the six volumes are split is our reading: three passes in random order,
-/// then three in sequence.
+/// The warm-up of LearnedFTL (HPCA 2024, section IV-B): a random write and a sequential write of 512 KiB
+/// requests, "until the SSD is written over about 6 times". How the six volumes are split is our reading:
+/// three passes in random order, then three in sequence.
 pub static LEARNEDFTL: WarmUp = WarmUp {
     name: "learnedftl",
     what: "six volumes of 512 KiB writes, random then sequential",

@@ -1,4 +1,5 @@
-//! Traces: each format on rows of our own, bad rows, options, and the real cuts when `FTL_TRACES` names their folder.
+//! Traces: each format on rows of our own, bad rows, options, and the real cuts when `FTL_TRACES` names their
+//! folder.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -90,8 +90,8 @@ impl SweepReport {
         (u128::from(self.cuts + self.nested_cuts) * 1_000_000 / micros) as u64
     }
 
-    /// Whether everything that recovery must get right was under way when the power was cut. A sweep that never
-    /// collected proves nothing.
+    /// Whether everything that recovery must get right was under way when the power was cut. A sweep that
+    /// never collected proves nothing.
     fn is_complete(&self) -> Result<(), String> {
         for (index, kind) in ["data", "translation", "metadata"].into_iter().enumerate() {
             if self.programmed[index] > 0 && self.erased[index] == 0 {
@@ -108,7 +108,8 @@ impl SweepReport {
     }
 }
 
-/// Cuts the power of a registered scheme and recovers, again and again. `progress` hears of the cuts made and to make.
+/// Cuts the power of a registered scheme and recovers, again and again. `progress` hears of the cuts made and
+/// to make.
 ///
 /// ```
 /// let report = check::sweep(&check::SweepOptions::new("page", 1, 1000), &mut |_, _| {});
@@ -129,7 +130,8 @@ pub fn sweep(options: &SweepOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
     })
 }
 
-/// The same for any scheme, registered or not, in any world that can be cut: `options.scheme` is only its name here.
+/// The same for any scheme, registered or not, in any world that can be cut: `options.scheme` is only its
+/// name here.
 pub fn sweep_of<S: Scheme, N: Cuttable>(
     options: &SweepOptions,
     progress: &mut dyn FnMut(u64, u64),

@@ -1,4 +1,5 @@
-//! Arrays that break one promise each: put between a sound scheme and the crash array, they make it a faulty one.
+//! Arrays that break one promise each: put between a sound scheme and the crash array, they make it a faulty
+//! one.
 
 use check::{Cuttable, World};
 use nand::{

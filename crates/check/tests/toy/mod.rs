@@ -1,8 +1,8 @@
-//! The simplest scheme that survives power cuts, and its faulty brothers: the checker must let the one pass and catch
-//! the others.
+//! The simplest scheme that survives power cuts, and its faulty brothers: the checker must let the one pass
+//! and catch the others.
 //!
-//! A page map in memory, rebuilt by a scan of all OOB. Trims are versions of "nothing", kept by groups of LPNs in
-//! metadata pages, which are collected like data.
+//! A page map in memory, rebuilt by a scan of all OOB. Trims are versions of "nothing", kept by groups of
+//! LPNs in metadata pages, which are collected like data.
 
 use ftl::{Breach, Cause, Config, ConfigError, Flash, Info, Memory, OpenError, Scheme};
 use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Sink, Source};

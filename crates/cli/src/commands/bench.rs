@@ -91,7 +91,8 @@ pub(crate) fn bench(args: BenchArgs) -> Result<(), Stop> {
     say(&tables(&report))
 }
 
-/// Measures each scheme in a process of its own, so that none finds the memory and the caches that another left.
+/// Measures each scheme in a process of its own, so that none finds the memory and the caches that another
+/// left.
 fn one_process_each(
     args: &BenchArgs,
     options: &BenchOptions,

@@ -37,11 +37,12 @@ pub(crate) struct CreateArgs {
     /// Scheme, with parameters where they differ from the defaults
     #[arg(long, value_name = "NAME[:key=value…]", default_value = "page")]
     scheme: SchemeSpec,
-    /// Capacity that clients see, such as 30GiB; the rest of the flash is over-provisioning [default: the device's]
+    /// Capacity that clients see, such as 30GiB; the rest of the flash is over-provisioning [default: the
+    /// device's]
     #[arg(long, value_name = "SIZE", value_parser = nand::parse_size)]
     export: Option<u64>,
-    /// Memory for mapping: a share of the full table (8 bytes a page) such as 3%, or a size such as 2MiB [default: the
-    /// device's SRAM if it names one, else 3%]
+    /// Memory for mapping: a share of the full table (8 bytes a page) such as 3%, or a size such as 2MiB
+    /// [default: the device's SRAM if it names one, else 3%]
     #[arg(long, value_name = "SHARE|SIZE")]
     cache: Option<CacheSize>,
     /// Free superblocks (a block of every die) at which a write waits for collection
@@ -111,7 +112,8 @@ pub(crate) struct ServeArgs {
     /// Images made by `ftl create`
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<PathBuf>,
-    /// Where clients connect: HOST:PORT, or the path of a unix socket; may be given several times [default: IMAGE.sock]
+    /// Where clients connect: HOST:PORT, or the path of a unix socket; may be given several times [default:
+    /// IMAGE.sock]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<Address>,
     #[command(flatten)]

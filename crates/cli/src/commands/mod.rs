@@ -17,8 +17,8 @@
 //! | `watched.rs` | simulations for `ftl top` |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
 //!
-//! Exit codes: 0; 1 when a result is worthless, because an invariant did not hold or a scheme panicked; 2 when the
-//! user can mend it.
+//! Exit codes: 0; 1 when a result is worthless, because an invariant did not hold or a scheme panicked; 2
+//! when the user can mend it.
 
 mod bench;
 mod check;
@@ -61,7 +61,8 @@ Examples:
 
 Exit code 0; 1 when an invariant did not hold or a scheme panicked; 2 when the call or a file is wrong.";
 
-/// Flash translation layers, simulated in virtual time: what does a scheme cost, under which load, on which device?
+/// Flash translation layers, simulated in virtual time: what does a scheme cost, under which load, on which
+/// device?
 #[derive(Parser)]
 #[command(name = "ftl", version, after_help = EXAMPLES, max_term_width = 110)]
 struct Cli {

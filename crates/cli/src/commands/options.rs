@@ -92,7 +92,8 @@ impl TraceArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct InputOptions {
-    /// fio job file, run in virtual time; without it, --trace and --synth: examples/double-read.fio, which is built in
+    /// fio job file, run in virtual time; without it, --trace and --synth: examples/double-read.fio, which
+    /// is built in
     #[arg(value_name = "WORKLOAD.fio", help_heading = "Arguments", conflicts_with_all = ["trace", "synth"])]
     pub(crate) workload: Option<PathBuf>,
     /// Replay a recorded block trace; format and compression are recognised
@@ -104,13 +105,14 @@ pub(crate) struct InputOptions {
     /// Requests of --synth [default: 1000000]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) requests: Option<u64>,
-    /// Run first, with the clock off: steady (learnedftl, then random reads until no mapping entry in the cache is dirty
-    /// from it), swept (learnedftl, then the device read once in sequence), learnedftl (six volumes of 512 KiB writes,
-    /// random then sequential), fill (the device once), none, a fio job file, or a trace [default: the job file's warmup
-    /// sections, else steady]
+    /// Run first, with the clock off: steady (learnedftl, then random reads until no mapping entry in the
+    /// cache is dirty from it), swept (learnedftl, then the device read once in sequence), learnedftl
+    /// (six volumes of 512 KiB writes, random then sequential), fill (the device once), none, a fio job
+    /// file, or a trace [default: the job file's warmup sections, else steady]
     #[arg(long, value_name = "WHAT")]
     pub(crate) warm_up: Option<WarmUp>,
-    /// Requests of --trace or --synth that run before the measured ones, after --warm-up and with the clock off, too
+    /// Requests of --trace or --synth that run before the measured ones, after --warm-up and with the clock
+    /// off, too
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) warm_up_requests: Option<u64>,
     /// Seed of every random choice; the same seed gives the same results
@@ -122,10 +124,12 @@ pub(crate) struct InputOptions {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Replay of --trace and --synth")]
 pub(crate) struct TraceArgs {
-    /// open: requests arrive at their recorded times; closed: --depth requests are kept in flight [default: open]
+    /// open: requests arrive at their recorded times; closed: --depth requests are kept in flight [default:
+    /// open]
     #[arg(long, value_parser = one_of::<Mode>(), value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
-    /// closed: requests in flight [default: 32]; open: most requests given to the device at once [default: no limit]
+    /// closed: requests in flight [default: 32]; open: most requests given to the device at once [default:
+    /// no limit]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) depth: Option<u32>,
     /// Multiply recorded times: 2 is half as fast, 0.5 or 1/2 twice as fast
@@ -134,8 +138,8 @@ pub(crate) struct TraceArgs {
     /// Cut pauses of the trace to this length, such as 1s
     #[arg(long, value_name = "TIME", value_parser = time_ns)]
     pub(crate) max_gap: Option<u64>,
-    /// What to do with addresses: as-is, wrap (modulo the capacity), scale (multiply by capacity / span) [default: as-is;
-    /// wrap when no device is given and the trace is larger than every preset]
+    /// What to do with addresses: as-is, wrap (modulo the capacity), scale (multiply by capacity / span)
+    /// [default: as-is; wrap when no device is given and the trace is larger than every preset]
     #[arg(long, value_parser = one_of::<AddressMap>(), value_name = "HOW")]
     pub(crate) address: Option<AddressMap>,
     /// Keep one device of a trace of several, by its name in the trace
@@ -159,23 +163,24 @@ pub(crate) struct TraceArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Device")]
 pub(crate) struct DeviceOptions {
-    /// Preset or device file (see `ftl devices`) [default: femu-32g; for --trace and --synth the smallest of tpftl-512m,
-    /// tpftl-16g and femu-32g that holds their addresses]
+    /// Preset or device file (see `ftl devices`) [default: femu-32g; for --trace and --synth the smallest of
+    /// tpftl-512m, tpftl-16g and femu-32g that holds their addresses]
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub(crate) device: Option<String>,
-    /// Capacity that the host sees, such as 30GiB; the rest of the flash is over-provisioning [default: the device's]
+    /// Capacity that the host sees, such as 30GiB; the rest of the flash is over-provisioning [default: the
+    /// device's]
     #[arg(long, value_name = "SIZE", value_parser = nand::parse_size)]
     pub(crate) export: Option<u64>,
-    /// A device with an N-th of the blocks on each plane and of the exported capacity, for a quick look: the same dies, the
-    /// same share of spare flash
+    /// A device with an N-th of the blocks on each plane and of the exported capacity, for a quick look: the
+    /// same dies, the same share of spare flash
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) shrink: Option<u32>,
-    /// A device with blocks of an N-th of the pages, and an N-th of the exported capacity: the same dies and blocks, the same
-    /// share of spare flash, for a quick look at a device that is nearly full
+    /// A device with blocks of an N-th of the pages, and an N-th of the exported capacity: the same dies and
+    /// blocks, the same share of spare flash, for a quick look at a device that is nearly full
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) shorten: Option<u32>,
-    /// Memory for mapping, the same for every scheme: a share of the full table (8 bytes a page) such as 3%, or a size
-    /// such as 2MiB [default: the device's SRAM if it names one, else 3%]
+    /// Memory for mapping, the same for every scheme: a share of the full table (8 bytes a page) such as 3%,
+    /// or a size such as 2MiB [default: the device's SRAM if it names one, else 3%]
     #[arg(long, value_name = "SHARE|SIZE")]
     pub(crate) cache: Option<CacheSize>,
     /// Free superblocks (a block of every die) at which a write waits for collection
@@ -187,12 +192,12 @@ pub(crate) struct DeviceOptions {
     /// How victims of collection are chosen
     #[arg(long, value_parser = one_of::<VictimPolicy>(), value_name = "POLICY", default_value = "greedy")]
     pub(crate) victims: VictimPolicy,
-    /// Rewrite everything once in this time on the device, such as 30s, as flash needs that keeps data for long [default:
-    /// never]
+    /// Rewrite everything once in this time on the device, such as 30s, as flash needs that keeps data for
+    /// long [default: never]
     #[arg(long, value_name = "PERIOD", value_parser = time_ns)]
     pub(crate) rewrite: Option<u64>,
-    /// Failing flash, in parts per million: factory-bad, program, erase, uncorrectable, metadata-retry; for example
-    /// program=20,erase=5
+    /// Failing flash, in parts per million: factory-bad, program, erase, uncorrectable, metadata-retry; for
+    /// example program=20,erase=5
     #[arg(long, value_name = "KEY=PPM,…", value_parser = faults)]
     pub(crate) faults: Option<SimOptions>,
 }
@@ -201,7 +206,8 @@ pub(crate) struct DeviceOptions {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Time")]
 pub(crate) struct TimeOptions {
-    /// queued: a queue for each die and channel; reserved: dies booked at submission, as FEMU does; none: count only
+    /// queued: a queue for each die and channel; reserved: dies booked at submission, as FEMU does; none:
+    /// count only
     #[arg(long, value_parser = one_of::<TimingModel>(), value_name = "MODEL", default_value = "queued")]
     pub(crate) timing: TimingModel,
     /// Who may overtake whom in a die's queue, with --timing queued [default: the device's]
@@ -219,10 +225,12 @@ pub(crate) struct TimeOptions {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Simulation")]
 pub(crate) struct RunningOptions {
-    /// Compare every read with what was written, and every page at the end of a phase (default: one page in 61)
+    /// Compare every read with what was written, and every page at the end of a phase (default: one page in
+    /// 61)
     #[arg(long)]
     pub(crate) verify: bool,
-    /// At the end, flush, cut the power and recover: shows the time that takes on the device, and checks that nothing is lost
+    /// At the end, flush, cut the power and recover: shows the time that takes on the device, and checks
+    /// that nothing is lost
     #[arg(long)]
     pub(crate) power_cut: bool,
     /// Schemes simulated at a time [default: the processors of this machine]

@@ -1,4 +1,5 @@
-//! What every front end of a live device has in common: its options, switching on, what is said, switching off.
+//! What every front end of a live device has in common: its options, switching on, what is said, switching
+//! off.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -40,7 +41,8 @@ pub(super) struct Devices {
 }
 
 impl Serving {
-    /// Opens images, says what was found, and begins what the options ask for. The images have different names.
+    /// Opens images, says what was found, and begins what the options ask for. The images have different
+    /// names.
     pub(super) fn switch_on(self, images: &[PathBuf]) -> Result<Devices, Stop> {
         if self.record.is_some() && images.len() > 1 {
             return Err(Stop::user("--record writes what one device sees; serve one image with it"));
@@ -89,8 +91,8 @@ impl Devices {
         say(&(out + place))
     }
 
-    /// Switches them off in good order and says what they did. `panic`: what went wrong within, if anything did; it
-    /// does not keep the devices that it spared from being switched off.
+    /// Switches them off in good order and says what they did. `panic`: what went wrong within, if anything
+    /// did; it does not keep the devices that it spared from being switched off.
     pub(super) fn switch_off(self, panic: Option<String>) -> Result<(), Stop> {
         let mut first = panic.map(|panic| {
             Stop::Finding(format!(

@@ -50,7 +50,8 @@ pub(crate) struct SizeArgs {
     /// Write a picture of flash reads and mean latency by cache size
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
-    /// How near to the ideal map counts as reached, in flash reads, write amplification and mean latency alike
+    /// How near to the ideal map counts as reached, in flash reads, write amplification and mean latency
+    /// alike
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
     within: f64,
     #[command(flatten)]
@@ -107,8 +108,8 @@ fn share(text: &str) -> Result<f64, BadValue> {
     }
 }
 
-/// What is asked about here is mostly a trace: one may stand where a job file stands elsewhere, and a device that is
-/// filled in order will do.
+/// What is asked about here is mostly a trace: one may stand where a job file stands elsewhere, and a device
+/// that is filled in order will do.
 fn as_trace(setup: &mut Setup) {
     if let Some(path) = setup.job_file.take_if(|path| workload::trace::detect(path).is_ok()) {
         setup.trace = Some(path);
@@ -118,8 +119,8 @@ fn as_trace(setup: &mut Setup) {
     }
 }
 
-/// Reads the requests of a replayed workload once, for all experiments, and gives their stack distances. Of a job file
-/// there is no one sequence of requests.
+/// Reads the requests of a replayed workload once, for all experiments, and gives their stack distances. Of a
+/// job file there is no one sequence of requests.
 fn read_once(experiments: &mut [Experiment]) -> Result<Option<Locality>, Stop> {
     let experiment = &experiments[0];
     let [phase] = &experiment.phases[..] else { return Ok(None) };

@@ -119,7 +119,8 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Writes to standard output. A reader that went away, as in `ftl schemes | head -1`, ends the command quietly.
+/// Writes to standard output. A reader that went away, as in `ftl schemes | head -1`, ends the command
+/// quietly.
 pub(crate) fn say(text: &str) -> Result<(), Stop> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -9,7 +9,8 @@
 //! | look | `page.css`; light or dark as the reader's system is |
 //! | numbers for machines | the runs as JSON in `<script type="application/json" id="results">` |
 //!
-//! The page holds the plotly library itself (4.7 MB) and its content security policy forbids every connection.
+//! The page holds the plotly library itself (4.7 MB) and its content security policy forbids every
+//! connection.
 
 pub(crate) mod paper;
 mod picture;
@@ -90,7 +91,8 @@ pub fn html(runs: &[Run]) -> Result<String, ReportError> {
     page(&title(&labels), &body, &figures, Some(&values))
 }
 
-/// A whole page: the plots' data, the plot library, the numbers in `results` for machines, and `body` before them.
+/// A whole page: the plots' data, the plot library, the numbers in `results` for machines, and `body` before
+/// them.
 fn page(
     title: &str,
     body: &Markup,

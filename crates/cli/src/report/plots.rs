@@ -14,7 +14,8 @@ use sim::results::{Kind, LatencySummary, Phase, Run, CAUSES};
 use super::{escape, series};
 use crate::table::IDEAL;
 
-/// Paul Tol's "bright" colours: apart for colour-blind readers, visible on white and on black. One for each scheme.
+/// Paul Tol's "bright" colours: apart for colour-blind readers, visible on white and on black. One for each
+/// scheme.
 const SCHEMES: [&str; 7] = ["#4477AA", "#EE6677", "#228833", "#AA3377", "#CCBB44", "#66CCEE", "#999999"];
 /// A second sign beside the colour.
 const DASHES: [DashType; 4] = [DashType::Solid, DashType::Dash, DashType::Dot, DashType::DashDot];
@@ -362,7 +363,8 @@ fn tail(group: &Group, labels: &[String], kind: Kind) -> Option<Plot> {
 /// A part of a stacked bar: name, colour, and a value for each member of the group.
 type Part<'a> = (String, &'a str, Vec<Option<f64>>);
 
-/// Stacked bars, a bar for each member; parts that are zero everywhere are left out. `None` without any number.
+/// Stacked bars, a bar for each member; parts that are zero everywhere are left out. `None` without any
+/// number.
 fn stack(
     group: &Group,
     labels: &[String],

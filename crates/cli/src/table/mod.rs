@@ -1,7 +1,7 @@
 //! Results as tables: many runs side by side ([`compare_table`]), or one in full ([`run_detail`]).
 //!
-//! Every table fits a terminal of 120 columns as long as names are short; a column without a number is left out, and
-//! a ratio without a denominator is a dash.
+//! Every table fits a terminal of 120 columns as long as names are short; a column without a number is left
+//! out, and a ratio without a denominator is a dash.
 
 pub mod grid;
 pub mod model;
@@ -88,7 +88,8 @@ fn verdict_text(runs: &[Run]) -> String {
     format!("{rule}\n!!! {}\n{broken}{rule}\n", printable(&verdict.sentence))
 }
 
-/// Throughput and latency of a phase: a row for each run, or for each run and kind when the phase mixes kinds.
+/// Throughput and latency of a phase: a row for each run, or for each run and kind when the phase mixes
+/// kinds.
 pub fn speed(group: &Group, labels: &[String]) -> Grid {
     let columns = [
         "scheme",

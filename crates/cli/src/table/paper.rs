@@ -8,7 +8,8 @@ use super::grid::{printable, Grid};
 /// More columns than this, and the table is turned round.
 const WIDE: usize = 5;
 
-/// Tables of what was measured: one for each quantity, or a single one where there is a single case and phase.
+/// Tables of what was measured: one for each quantity, or a single one where there is a single case and
+/// phase.
 pub fn grids(shown: &Shown) -> Vec<Grid> {
     let (places, rows, show) = (shown.places(), shown.rows(), &shown.figure.show);
     if let [place] = &places[..] {

@@ -138,7 +138,8 @@ pub fn schemes() -> impl Iterator<Item = &'static str> {
     ftl::schemes::ALL.iter().map(|info| info.name).filter(named)
 }
 
-/// Runs a program, which must succeed, and gives its output; `None`, and a word about it, when it is not installed.
+/// Runs a program, which must succeed, and gives its output; `None`, and a word about it, when it is not
+/// installed.
 pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {

@@ -1,4 +1,5 @@
-//! How cached entries are spread over translation pages, counted the same way for every cache of single entries.
+//! How cached entries are spread over translation pages, counted the same way for every cache of single
+//! entries.
 
 use crate::scheme::CachedPage;
 use nand::Vtpn;

@@ -1,7 +1,7 @@
 //! The store under every cached mapping table: slots of fixed number, an index by LPN, intrusive lists.
 //!
-//! The simulator's own bookkeeping (index, links, completions) is not what a firmware would hold: what is charged to
-//! the budget is decided by each cache.
+//! The simulator's own bookkeeping (index, links, completions) is not what a firmware would hold: what is
+//! charged to the budget is decided by each cache.
 
 use super::index::Index;
 use crate::list::{linked, Links, List, NONE};
@@ -149,7 +149,8 @@ impl Entries {
         self.index.expect(lpn);
     }
 
-    /// Starts bringing into the processor's cache what removing the tail of a list will touch, beside the tail itself.
+    /// Starts bringing into the processor's cache what removing the tail of a list will touch, beside the
+    /// tail itself.
     #[inline]
     pub fn expect_removal(&self, list: &List) {
         if let Some(tail) = self.slots.get(list.tail() as usize) {
@@ -176,8 +177,8 @@ impl Entries {
         list.push_front(&mut self.slots, slot);
     }
 
-    /// Puts a slot where it belongs in a list ordered by last use. The search begins at `near`, which is in the list, or at the
-    /// head for [`NONE`].
+    /// Puts a slot where it belongs in a list ordered by last use. The search begins at `near`, which is in
+    /// the list, or at the head for [`NONE`].
     pub fn insert_by_use(&mut self, list: &mut List, slot: u32, near: u32) {
         let used = |slot: u32| self.slots[slot as usize].used();
         let mut older = if near == NONE { list.head() } else { near };

@@ -1,9 +1,10 @@
 //! Where the entry of an LPN is: a hash table with linear probing, which keeps LPN and slot side by side.
 //!
-//! Of our own because a lookup must touch one cache line, and because the line that a later lookup needs must be
-//! nameable beforehand ([`Index::expect`]); no library table offers both. Most questions are about LPNs that have no entry:
-//! a bit for each LPN answers them from a small array. So only what is held is searched for, a search need not end at an
-//! empty place, and an LPN that is dropped leaves one behind: nothing has to move up.
+//! Of our own because a lookup must touch one cache line, and because the line that a later lookup needs must
+//! be nameable beforehand ([`Index::expect`]); no library table offers both. Most questions are about LPNs
+//! that have no entry: a bit for each LPN answers them from a small array. So only what is held is searched
+//! for, a search need not end at an empty place, and an LPN that is dropped leaves one behind: nothing has to
+//! move up.
 
 use nand::Lpn;
 use prefetch_index::prefetch_index;

@@ -1,8 +1,9 @@
-//! Whole translation pages in memory, in LRU order: what CDFTL, S-FTL and ZFTL keep beside or instead of single entries.
+//! Whole translation pages in memory, in LRU order: what CDFTL, S-FTL and ZFTL keep beside or instead of
+//! single entries.
 //!
-//! A frame holds the content of one translation page, byte for byte as on flash, and one bit an entry that is newer than
-//! on flash. What a page is charged is decided by the scheme: S-FTL charges it as compressed, though it is kept whole
-//! here.
+//! A frame holds the content of one translation page, byte for byte as on flash, and one bit an entry that is
+//! newer than on flash. What a page is charged is decided by the scheme: S-FTL charges it as compressed,
+//! though it is kept whole here.
 
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -16,8 +17,9 @@ struct Frame {
     vtpn: Vtpn,
     /// When its content is in memory.
     loaded: Done,
-    /// When the data pages are programmed that entries changed since the load lead to: also of those written back since,
-    /// because the next write-back of the whole page must not become durable before them either.
+    /// When the data pages are programmed that entries changed since the load lead to: also of those written
+    /// back since, because the next write-back of the whole page must not become durable before them
+    /// either.
     programmed: Done,
     dirty: u32,
     /// Neighbours in the order of use; in a free frame, the next free one.
@@ -148,8 +150,8 @@ impl PageCache {
         }
     }
 
-    /// Sets the entry at `slot` of a frame, which makes it dirty. `programmed` is when the page it leads to is. Returns
-    /// what it was.
+    /// Sets the entry at `slot` of a frame, which makes it dirty. `programmed` is when the page it leads to
+    /// is. Returns what it was.
     #[inline]
     pub fn set(&mut self, frame: u32, slot: u32, entry: u32, programmed: Option<Done>) -> u32 {
         let at = frame as usize * self.page_bytes + slot as usize * 4;
@@ -194,8 +196,8 @@ impl PageCache {
         self.frames[frame as usize].dirty = 0;
     }
 
-    /// Brings a translation page into a frame; there must be one free. Returns it, and when its content is there. A page
-    /// that was never written takes no flash operation.
+    /// Brings a translation page into a frame; there must be one free. Returns it, and when its content is
+    /// there. A page that was never written takes no flash operation.
     pub fn load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -216,7 +218,8 @@ impl PageCache {
         Ok((frame, done))
     }
 
-    /// A clean frame for a translation page that has none, as the most recently used; its content is what it was.
+    /// A clean frame for a translation page that has none, as the most recently used; its content is what it
+    /// was.
     fn take(&mut self, vtpn: Vtpn, loaded: Done) -> u32 {
         assert!(!self.is_full() && self.find(vtpn).is_none());
         let fresh = Frame { vtpn, loaded, programmed: Done::READY, dirty: 0, links: Links::NONE };
@@ -282,8 +285,8 @@ impl PageCache {
         None
     }
 
-    /// Unmaps the entries at `slots` of a frame and invalidates their pages. `forget` drops what another cache holds of
-    /// an entry, and returns it.
+    /// Unmaps the entries at `slots` of a frame and invalidates their pages. `forget` drops what another
+    /// cache holds of an entry, and returns it.
     pub fn trim<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -1,7 +1,8 @@
 //! Segmented LRU (Karedla et al. 1994) over single entries, as DFTL uses it.
 //!
-//! New entries enter the probationary segment; a hit there promotes to the protected one, whose overflow falls back to
-//! the head of the probationary segment. Victims come from the tail of the probationary segment.
+//! New entries enter the probationary segment; a hit there promotes to the protected one, whose overflow
+//! falls back to the head of the probationary segment. Victims come from the tail of the probationary
+//! segment.
 
 use super::entries::{Entries, Entry};
 use crate::list::{List, NONE};
@@ -20,7 +21,8 @@ pub struct SegmentedLru {
 }
 
 impl SegmentedLru {
-    /// A cache of `capacity` entries of LPNs below `lpns`, `protected_percent` of them at most in the protected segment.
+    /// A cache of `capacity` entries of LPNs below `lpns`, `protected_percent` of them at most in the
+    /// protected segment.
     pub fn new(capacity: usize, lpns: usize, protected_percent: u32) -> SegmentedLru {
         SegmentedLru {
             entries: Entries::new(capacity, lpns),

@@ -196,7 +196,8 @@ fn predecessors_stop_at_a_gap_and_at_the_page() {
     assert_eq!(cache.predecessors(Lpn(16)), 0);
 }
 
-/// An array of small pages, and a table of `pages` translation pages of 128 entries, where LPN l maps to PPN 10,000 + l.
+/// An array of small pages, and a table of `pages` translation pages of 128 entries, where LPN l maps to PPN
+/// 10,000 + l.
 pub(crate) fn mapped_table(pages: u32) -> (Flash<SimNand<NoClock>>, Table) {
     let geometry = Geometry {
         channels: 1,

@@ -1,10 +1,11 @@
 //! Two-level LRU (TPFTL, section 4.2): cached mappings clustered by translation page into *TP nodes*.
 //!
-//! Nodes are ordered by page-level hotness, the average hotness of their entries; the hotness of an entry is the time
-//! of its last use. Inside a node, entries are in LRU order, clean and dirty ones apart.
+//! Nodes are ordered by page-level hotness, the average hotness of their entries; the hotness of an entry is
+//! the time of its last use. Inside a node, entries are in LRU order, clean and dirty ones apart.
 //!
-//! Charged: [`ENTRY_BYTES`] an entry (10-bit offset, dirty bit, 4-byte PPN, as the paper has it) and [`NODE_BYTES`] a
-//! node (VTPN and links; the paper does not say, but in its figure 4 a node and one entry leave room for two entries).
+//! Charged: [`ENTRY_BYTES`] an entry (10-bit offset, dirty bit, 4-byte PPN, as the paper has it) and
+//! [`NODE_BYTES`] a node (VTPN and links; the paper does not say, but in its figure 4 a node and one entry
+//! leave room for two entries).
 
 use super::entries::{Entries, Entry};
 use crate::list::{List, NONE};
@@ -45,7 +46,8 @@ pub struct TwoLevel {
     entries_shift: u32,
     budget_bytes: u64,
     clock: u64,
-    /// The node and the slot that became dirty by relocation last, while it is dirty: the next one mostly belongs beside it.
+    /// The node and the slot that became dirty by relocation last, while it is dirty: the next one mostly
+    /// belongs beside it.
     relocated: Option<(usize, u32)>,
 }
 
@@ -58,7 +60,8 @@ fn vtpn_of(word: u64) -> usize {
 }
 
 impl TwoLevel {
-    /// A cache of `budget_bytes` over a table of `table_pages` translation pages of `entries_per_page` mappings.
+    /// A cache of `budget_bytes` over a table of `table_pages` translation pages of `entries_per_page`
+    /// mappings.
     pub fn new(budget_bytes: u64, table_pages: u32, entries_per_page: u32) -> TwoLevel {
         let capacity =
             (budget_bytes / ENTRY_BYTES).min(u64::from(table_pages) * u64::from(entries_per_page)) as usize;
@@ -180,7 +183,8 @@ impl TwoLevel {
         fresh
     }
 
-    /// Changes an entry without using it (collection moved the page), which makes it dirty. Whether there is one.
+    /// Changes an entry without using it (collection moved the page), which makes it dirty. Whether there is
+    /// one.
     pub fn relocate(&mut self, lpn: Lpn, ppn: u32, done: Done) -> bool {
         let Some(slot) = self.entries.find(lpn) else { return false };
         let vtpn = self.vtpn(lpn);
@@ -197,8 +201,8 @@ impl TwoLevel {
         true
     }
 
-    /// As [`TwoLevel::relocate`] for an entry whose translation page is written next with what changed: a clean entry stays
-    /// clean, and keeps its place. Whether there is a dirty one.
+    /// As [`TwoLevel::relocate`] for an entry whose translation page is written next with what changed: a
+    /// clean entry stays clean, and keeps its place. Whether there is a dirty one.
     pub fn correct(&mut self, lpn: Lpn, ppn: u32, done: Done) -> bool {
         let Some(slot) = self.entries.find(lpn) else { return false };
         let entry = self.entries.get_mut(slot);
@@ -230,8 +234,8 @@ impl TwoLevel {
         (entry, last)
     }
 
-    /// Starts bringing into the processor's cache the entries that may leave next: of the coldest node and of those that
-    /// may become the coldest.
+    /// Starts bringing into the processor's cache the entries that may leave next: of the coldest node and of
+    /// those that may become the coldest.
     #[inline]
     fn expect_victims(&self) {
         for &word in self.heap.iter().take(5) {
@@ -239,8 +243,8 @@ impl TwoLevel {
         }
     }
 
-    /// Starts bringing into the processor's cache what the next eviction will touch beside the entry itself, which
-    /// [`TwoLevel::expect_victims`] named a while ago.
+    /// Starts bringing into the processor's cache what the next eviction will touch beside the entry itself,
+    /// which [`TwoLevel::expect_victims`] named a while ago.
     #[inline]
     fn expect_eviction(&self) {
         if let Some(&word) = self.heap.first() {
@@ -254,8 +258,8 @@ impl TwoLevel {
         self.heap.first().map(|&word| Vtpn(vtpn_of(word) as u32))
     }
 
-    /// The slots of the `count` entries of a node that leave next, in order: the least recently used, with `clean_first`
-    /// the clean ones before the dirty ones.
+    /// The slots of the `count` entries of a node that leave next, in order: the least recently used, with
+    /// `clean_first` the clean ones before the dirty ones.
     #[inline]
     pub fn victims_of(&self, vtpn: Vtpn, count: u32, clean_first: bool, victims: &mut Vec<u32>) {
         let [mut clean, mut dirty] = self.nodes[vtpn.0 as usize].lists.map(|list| list.tail());

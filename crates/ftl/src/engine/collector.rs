@@ -1,19 +1,19 @@
 //! Garbage collection: one superblock at a time is emptied, in steps, between which the device is consistent.
 //!
-//! A collection goes victim -> pages taken ([`Copies::take`]) -> mapping told ([`Copies::commit`]) -> erase. Pages are copied
-//! while the mapping still leads to the originals, which stay intact. Then the copies are *committed*, and only if the host
-//! has not written the page meanwhile. Then the victim is erased. So the steps can be spread over host writes, and a power
-//! cut needs no rule of its own.
+//! A collection goes victim -> pages taken ([`Copies::take`]) -> mapping told ([`Copies::commit`]) -> erase.
+//! Pages are copied while the mapping still leads to the originals, which stay intact. Then the copies are
+//! *committed*, and only if the host has not written the page meanwhile. Then the victim is erased. So the
+//! steps can be spread over host writes, and a power cut needs no rule of its own.
 //!
-//! Usually ([`Grouped`]) all pages of a victim are copied first, and committed grouped by translation page, so that one
-//! read and one program of a translation page serve all its moved pages (DFTL's batch update).
+//! Usually ([`Grouped`]) all pages of a victim are copied first, and committed grouped by translation page,
+//! so that one read and one program of a translation page serve all its moved pages (DFTL's batch update).
 //!
-//! A *gathering* is the other kind of collection: it copies the pages of consecutive LPNs, wherever they lie, in order to
-//! one stream, translation page by translation page, and commits them the same way. It frees nothing by itself, but leaves
-//! the pages' old superblocks emptier.
+//! A *gathering* is the other kind of collection: it copies the pages of consecutive LPNs, wherever they lie,
+//! in order to one stream, translation page by translation page, and commits them the same way. It frees
+//! nothing by itself, but leaves the pages' old superblocks emptier.
 //!
-//! The list of moves (12 bytes a valid page of one victim) is working memory of the controller, the same for every
-//! scheme, and not part of the mapping budget.
+//! The list of moves (12 bytes a valid page of one victim) is working memory of the controller, the same for
+//! every scheme, and not part of the mapping budget.
 
 use super::placement::{Copies, Gathering, Parts, Placement};
 use crate::checkpoint::Journal;
@@ -25,8 +25,8 @@ use crate::scheme::VictimPolicy;
 use crate::space::Stream;
 use nand::{Done, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
 
-/// A closed superblock whose valid pages are taken one after the other, in the order in which they lie, until it can be
-/// erased.
+/// A closed superblock whose valid pages are taken one after the other, in the order in which they lie, until
+/// it can be erased.
 #[derive(Clone, Debug)]
 struct Victim {
     superblock: u32,
@@ -39,7 +39,8 @@ struct Victim {
 }
 
 impl Victim {
-    /// The superblock that `policy` chooses, taken out of those that can be chosen; `None` when none gains a page.
+    /// The superblock that `policy` chooses, taken out of those that can be chosen; `None` when none gains a
+    /// page.
     fn choose<N: Nand>(flash: &mut Flash<N>, policy: VictimPolicy) -> Option<Victim> {
         let superblock = match policy {
             VictimPolicy::Greedy => flash.space.fewest_valid(),
@@ -62,8 +63,8 @@ impl Victim {
         Victim { superblock, valid, gain, cursor, end, cause }
     }
 
-    /// Steps for each page that the host writes, so that it is erased, after `steps` of them, when what it gains is used up. One
-    /// that is rewritten gains nothing: it is done when half as much was written.
+    /// Steps for each page that the host writes, so that it is erased, after `steps` of them, when what it
+    /// gains is used up. One that is rewritten gains nothing: it is done when half as much was written.
     fn pace(&self, steps: u32) -> u32 {
         match self.cause {
             Cause::Rewrite => 2,
@@ -89,8 +90,8 @@ impl Victim {
         self.cursor = Ppn(ppn.0 + 1);
     }
 
-    /// Erases it after `done`. Trims are made durable first: else a cut could bring back a version older than one that only
-    /// this superblock still held.
+    /// Erases it after `done`. Trims are made durable first: else a cut could bring back a version older than
+    /// one that only this superblock still held.
     fn erase<N: Nand>(&self, flash: &mut Flash<N>, journal: &mut Journal, done: Done) -> Result<Done> {
         journal.write_pending(flash)?;
         match self.kind(flash) {
@@ -168,7 +169,8 @@ impl<C> Collector<C> {
         &self.copies
     }
 
-    /// Begins with the superblock that the policy chooses. `false`: there is none whose collection gains a page.
+    /// Begins with the superblock that the policy chooses. `false`: there is none whose collection gains a
+    /// page.
     pub fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
         let victim = Victim::choose(flash, self.policy);
         self.empty(victim)

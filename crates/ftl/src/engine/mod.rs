@@ -1,16 +1,17 @@
 //! The one engine of FTLs that collect superblocks: with a [`Mapping`] it makes a [`Scheme`].
 //!
-//! The engine owns the way of a host's page to flash, room, collection, the trim journal, checkpoints, recovery and the
-//! audit. What papers differ in are its parts: the [`Mapping`] with its [`Pages`] on flash, the [`Placement`] of the host's
-//! pages, and what is read before its mapping is known ([`Predict`]).
+//! The engine owns the way of a host's page to flash, room, collection, the trim journal, checkpoints,
+//! recovery and the audit. What papers differ in are its parts: the [`Mapping`] with its [`Pages`] on flash,
+//! the [`Placement`] of the host's pages, and what is read before its mapping is known ([`Predict`]).
 //!
 //! **Order of a host write.** The page is programmed as soon as it arrives, beside the mapping lookup, and is
-//! acknowledged when both are done. The papers' models add the two times; but nothing in the program depends on the old
-//! mapping, and NAND takes the pages of a block in order, so that a write which waits for its mapping would hold up
-//! the writes behind it. On one die, as in the papers' models, both orders take the same time.
+//! acknowledged when both are done. The papers' models add the two times; but nothing in the program depends
+//! on the old mapping, and NAND takes the pages of a block in order, so that a write which waits for its
+//! mapping would hold up the writes behind it. On one die, as in the papers' models, both orders take the
+//! same time.
 //!
-//! **Room.** Before each page operation there are at least `foreground_superblocks` free, which is enough for all that
-//! one operation and one collection can write.
+//! **Room.** Before each page operation there are at least `foreground_superblocks` free, which is enough for
+//! all that one operation and one collection can write.
 
 mod audit;
 pub mod collector;
@@ -44,14 +45,14 @@ pub struct Ftl<M: Mapping, P: Placement<M> = HostStream, G = Known> {
     guess: PhantomData<G>,
 }
 
-/// Free superblocks that a gathering needs beside the reserve: two for its copies, because one may hold bad blocks, and one
-/// for its mapping updates.
+/// Free superblocks that a gathering needs beside the reserve: two for its copies, because one may hold bad
+/// blocks, and one for its mapping updates.
 const FOR_A_GATHERING: u32 = 3;
 
 // Room: collection in steps beside the host's requests, so that every page operation finds free superblocks.
 impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
-    /// Makes sure that the page operations that follow find room: `pages` pages that `writes` takes, which is what is left
-    /// of a superblock at most; or one that reads.
+    /// Makes sure that the page operations that follow find room: `pages` pages that `writes` takes, which is
+    /// what is left of a superblock at most; or one that reads.
     #[inline]
     pub(crate) fn make_room<N: Nand>(
         &mut self,
@@ -68,7 +69,8 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
 
     /// The part of [`Ftl::make_room`] in which something is done.
     ///
-    /// On a full device only writes are refused: reads, whose lookups may write little, go on with the reserve.
+    /// On a full device only writes are refused: reads, whose lookups may write little, go on with the
+    /// reserve.
     #[inline(never)]
     fn make_room_slowly<N: Nand>(
         &mut self,
@@ -108,16 +110,16 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         flash.free_superblocks() < self.needed(flash, writes)
     }
 
-    /// Free superblocks that the next page operation needs so that the reserve is not touched. A gathering holds it up
-    /// further: the collection that may have to follow finds it whole.
+    /// Free superblocks that the next page operation needs so that the reserve is not touched. A gathering
+    /// holds it up further: the collection that may have to follow finds it whole.
     fn needed<N: Nand>(&self, flash: &Flash<N>, writes: Option<Stream>) -> u32 {
         let opens = u32::from(writes.is_some_and(|stream| flash.space.left(stream) == 0));
         let gathering = if self.collector.is_gathering() { FOR_A_GATHERING - 1 } else { 0 };
         self.foreground + gathering + opens
     }
 
-    /// Starts what should be done beside the host's writes: a gathering that is due, or what makes room for it, or the
-    /// collection of a superblock when few are free. `false`: nothing.
+    /// Starts what should be done beside the host's writes: a gathering that is due, or what makes room for
+    /// it, or the collection of a superblock when few are free. `false`: nothing.
     fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
         let (free, due) = (flash.free_superblocks(), self.parts.placement.is_gathering_due());
         if due && free >= self.foreground + FOR_A_GATHERING {
@@ -161,8 +163,8 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         Ok(flash.settle())
     }
 
-    /// Makes every mapping on flash current, then writes a checkpoint: what was written before is not searched by
-    /// recovery, and the trim journal starts anew.
+    /// Makes every mapping on flash current, then writes a checkpoint: what was written before is not
+    /// searched by recovery, and the trim journal starts anew.
     fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {
         self.finish_collection(flash)?;
         let mut done = Done::READY;
@@ -189,7 +191,8 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     ) -> Result<(Option<Oob>, Done)> {
         self.make_room(flash, None, 1)?;
         let mut at = at;
-        // While pages are copied there may be an older copy of `lpn` that counts as valid until it is committed.
+        // While pages are copied there may be an older copy of `lpn` that counts as valid until it is
+        // committed.
         let guess =
             if self.collector.is_active() { None } else { G::guess(&mut self.parts.mapping, flash, lpn, at) };
         if let Some((ppn, thought)) = guess {
@@ -266,7 +269,8 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             self.checkpoint(flash)?;
         }
         if as_one {
-            // Recorded first: collection, which may run in between, makes it durable before it erases anything.
+            // Recorded first: collection, which may run in between, makes it durable before it erases
+            // anything.
             self.journal.trimmed(flash, first, pages)?;
         }
         let units = self.parts.pages.units();

@@ -42,12 +42,13 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     }
 }
 
-/// Superblocks beside the free ones that hold less than they could: one that each of the four streams writes, a second
-/// metadata superblock while a checkpoint replaces another, and one that a power cut left half written.
+/// Superblocks beside the free ones that hold less than they could: one that each of the four streams writes,
+/// a second metadata superblock while a checkpoint replaces another, and one that a power cut left half
+/// written.
 const BESIDE_THE_RESERVE: u32 = 6;
 
-/// Refuses a configuration in which collection could run out of room beside a mapping table of up to `table_pages`
-/// translation pages. Returns the superblocks that are left over.
+/// Refuses a configuration in which collection could run out of room beside a mapping table of up to
+/// `table_pages` translation pages. Returns the superblocks that are left over.
 fn check_room<N: Nand>(flash: &Flash<N>, table_pages: u32, config: &Config) -> Result<u32, ConfigError> {
     if config.foreground_superblocks < 3 || config.background_superblocks < config.foreground_superblocks {
         return Err(ConfigError(format!(

@@ -1,5 +1,5 @@
-//! The parts of the engine that most papers leave as they are: where the host's pages go, what collection does with the
-//! pages that it takes, and which page is read before its mapping is known.
+//! The parts of the engine that most papers leave as they are: where the host's pages go, what collection
+//! does with the pages that it takes, and which page is read before its mapping is known.
 
 use super::collector::Grouped;
 use crate::counters::Cause;
@@ -25,7 +25,8 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
     /// What collection does with the pages that it takes.
     type Copies: Copies<M, Self>;
 
-    /// The array is taken over: time for streams of the placement's own ([`Flash::space`] says how many superblocks are to spare).
+    /// The array is taken over: time for streams of the placement's own ([`Flash::space`] says how many
+    /// superblocks are to spare).
     fn open<N: Nand>(flash: &mut Flash<N>, mapping: &mut M, config: &Config) -> Result<Self, ConfigError>;
 
     /// Superblocks that collection keeps free beyond its threshold, for streams of the placement's own.
@@ -33,7 +34,8 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
         0
     }
 
-    /// The stream that the host's next version of `lpn`, the first of `rest` pages of a request, is written to.
+    /// The stream that the host's next version of `lpn`, the first of `rest` pages of a request, is written
+    /// to.
     #[inline]
     fn stream<N: Nand>(&mut self, _mapping: &mut M, _flash: &mut Flash<N>, _lpn: Lpn, _rest: u32) -> Stream {
         Stream::HOST
@@ -66,19 +68,20 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
         false
     }
 
-    /// Pages that ought to be brought together now, if any. There is room for them. [`Placement::next_pages`] tells which.
+    /// Pages that ought to be brought together now, if any. There is room for them. [`Placement::next_pages`]
+    /// tells which.
     fn gather<N: Nand>(&mut self, _mapping: &mut M, _flash: &mut Flash<N>) -> Option<Gathering> {
         None
     }
 
-    /// Pages to rewrite together because they have lain long, where the mapping gains by their order. Else superblocks are
-    /// rewritten as they are.
+    /// Pages to rewrite together because they have lain long, where the mapping gains by their order. Else
+    /// superblocks are rewritten as they are.
     fn rewrite<N: Nand>(&mut self, _mapping: &mut M, _flash: &mut Flash<N>) -> Option<Gathering> {
         None
     }
 
-    /// Appends the next pages of the gathering under way, the next one last. Completes when they are known; `None` when
-    /// the gathering is complete.
+    /// Appends the next pages of the gathering under way, the next one last. Completes when they are known;
+    /// `None` when the gathering is complete.
     fn next_pages<N: Nand>(
         &mut self,
         _mapping: &M,
@@ -123,11 +126,11 @@ pub struct Gathering {
 
 /// The pages that collection has taken from a victim and that the mapping does not know yet.
 ///
-/// A page is taken while the mapping still leads to the original. Those taken are *committed* later, unless the host wrote
-/// or trimmed them meanwhile.
+/// A page is taken while the mapping still leads to the original. Those taken are *committed* later, unless
+/// the host wrote or trimmed them meanwhile.
 pub trait Copies<M: Mapping, P>: Clone + std::fmt::Debug + Send + 'static {
-    /// A victim is taken piece by piece: when there is no room for another page, those taken are committed before more are
-    /// taken. Else all of its pages are.
+    /// A victim is taken piece by piece: when there is no room for another page, those taken are committed
+    /// before more are taken. Else all of its pages are.
     const IN_PIECES: bool;
 
     /// Nothing is taken.
@@ -175,8 +178,8 @@ pub trait Predict<M>: Clone + std::fmt::Debug + Send + 'static {
         None
     }
 
-    /// Where `lpn` is, by what the page at `read` says, which was read for it and is another's. `None`: it does not tell;
-    /// the mapping has to be asked.
+    /// Where `lpn` is, by what the page at `read` says, which was read for it and is another's. `None`: it
+    /// does not tell; the mapping has to be asked.
     fn corrected<N: Nand>(_mapping: &M, _flash: &Flash<N>, _read: Ppn, _lpn: Lpn) -> Option<Ppn> {
         None
     }

@@ -17,7 +17,8 @@ pub enum Guessed {
 }
 
 impl<N: Nand> Flash<N> {
-    /// A translation page was replaced by others whose programs were submitted: it is not needed, and not read, any more.
+    /// A translation page was replaced by others whose programs were submitted: it is not needed, and not
+    /// read, any more.
     pub(crate) fn supersede(&mut self, ppn: Ppn) {
         self.invalidate(ppn);
         self.nand.superseded(ppn);
@@ -48,8 +49,9 @@ impl<N: Nand> Flash<N> {
         self.nand.spare()
     }
 
-    /// Reads the page at which that of `lpn` is thought to be. When it is, that is the host's read; when not, one read was
-    /// made because a prediction was wrong. A page that cannot be read is known by its OOB, at the price of another read.
+    /// Reads the page at which that of `lpn` is thought to be. When it is, that is the host's read; when not,
+    /// one read was made because a prediction was wrong. A page that cannot be read is known by its OOB,
+    /// at the price of another read.
     pub fn read_guess(&mut self, ppn: Ppn, lpn: Lpn, after: Done) -> Result<Guessed> {
         self.path_reads += 1;
         let read = self.nand.read(ppn, Class::HostRead, Sink::Host(lpn), after);
@@ -94,8 +96,9 @@ impl<N: Nand> Flash<N> {
         self.read_to_move_into(ppn, Sink::Buffer(slot), cause, after)
     }
 
-    /// Programs a data page with spare bytes at the next page of `stream`, once, and marks it valid. The inner error is
-    /// the completion of a program that failed: what the spare bytes say may not be true of the next page.
+    /// Programs a data page with spare bytes at the next page of `stream`, once, and marks it valid. The
+    /// inner error is the completion of a program that failed: what the spare bytes say may not be true
+    /// of the next page.
     #[allow(clippy::too_many_arguments)]
     pub fn program_with_spare(
         &mut self,

@@ -1,4 +1,5 @@
-//! The one door to the NAND. Every flash operation of every scheme passes here, with its cause, and is counted here.
+//! The one door to the NAND. Every flash operation of every scheme passes here, with its cause, and is
+//! counted here.
 
 mod buffered;
 
@@ -25,7 +26,8 @@ pub struct Flash<N> {
     path_reads: usize,
     /// Free superblocks that must be erased, in time, before the host's stream begins another.
     reserve: usize,
-    /// By stream: the epoch of the superblock that it writes for the host, and the completion that its first row waits for.
+    /// By stream: the epoch of the superblock that it writes for the host, and the completion that its first
+    /// row waits for.
     gates: Vec<(u32, Done)>,
     /// Collection could not make room when it tried last.
     pub(crate) full: bool,
@@ -92,7 +94,8 @@ impl<N: Nand> Flash<N> {
         self.version
     }
 
-    /// A version for a translation or metadata page, greater than all before. Counted apart from host content.
+    /// A version for a translation or metadata page, greater than all before. Counted apart from host
+    /// content.
     #[inline]
     pub fn next_metadata_version(&mut self) -> u64 {
         self.metadata_version += 1;
@@ -180,8 +183,8 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Reads a valid page to move it. A page that cannot be read is known by its OOB (more strongly coded than data, so
-    /// readable by a second attempt): it moves as lost.
+    /// Reads a valid page to move it. A page that cannot be read is known by its OOB (more strongly coded
+    /// than data, so readable by a second attempt): it moves as lost.
     pub(crate) fn read_to_move(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Oob, Done)> {
         self.read_to_move_into(ppn, Sink::Controller, cause, after)
     }
@@ -205,8 +208,8 @@ impl<N: Nand> Flash<N> {
         Ok((Oob { lost: true, ..oob }, done))
     }
 
-    /// Moves a translation page out of a superblock that is collected. Returns its id, where it is now, and the completions
-    /// of the read and of the program.
+    /// Moves a translation page out of a superblock that is collected. Returns its id, where it is now, and
+    /// the completions of the read and of the program.
     pub(crate) fn move_translation(&mut self, from: Ppn, after: Done) -> Result<(u32, Ppn, Done, Done)> {
         let (oob, read) = self.read_to_move(from, Cause::Collection, after)?;
         assert!(oob.kind == PageKind::Translation);
@@ -216,8 +219,8 @@ impl<N: Nand> Flash<N> {
         Ok((oob.id, to, read, done))
     }
 
-    /// Reads a translation or metadata page into the controller's buffer, trying again when it cannot be read.
-    /// [`Flash::buffer`] then lends it.
+    /// Reads a translation or metadata page into the controller's buffer, trying again when it cannot be
+    /// read. [`Flash::buffer`] then lends it.
     #[inline]
     pub fn read_metadata(&mut self, ppn: Ppn, kind: PageKind, cause: Cause, after: Done) -> Result<Done> {
         let mut after = after;
@@ -306,7 +309,8 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Programs one page of a block that the caller manages itself ([`crate::log_block::pool::Pool`]): no stream, no second attempt.
+    /// Programs one page of a block that the caller manages itself ([`crate::log_block::pool::Pool`]): no
+    /// stream, no second attempt.
     pub(crate) fn program_page(
         &mut self,
         ppn: Ppn,
@@ -335,9 +339,10 @@ impl<N: Nand> Flash<N> {
         self.nand.retire(block);
     }
 
-    /// Keeps the collection reserve in time, not only in the order of calls: the first row of a superblock that the host
-    /// begins waits until the next `reserve` free ones are erased. Else host writes could fill what collection has freed
-    /// in name before its copies are made, and a power cut would leave recovery without room.
+    /// Keeps the collection reserve in time, not only in the order of calls: the first row of a superblock
+    /// that the host begins waits until the next `reserve` free ones are erased. Else host writes could
+    /// fill what collection has freed in name before its copies are made, and a power cut would leave
+    /// recovery without room.
     #[inline(never)]
     fn behind_the_gate(&mut self, stream: Stream, epoch: u32, after: Done) -> Done {
         if self.gates[stream.0].0 != epoch {
@@ -369,8 +374,8 @@ impl<N: Nand> Flash<N> {
         self.space.invalidate(ppn);
     }
 
-    /// Erases an emptied superblock and frees it. Waits for `after` and for every program so far: for the copies made
-    /// out of it, and for whatever superseded its pages, so that no cut can lose both.
+    /// Erases an emptied superblock and frees it. Waits for `after` and for every program so far: for the
+    /// copies made out of it, and for whatever superseded its pages, so that no cut can lose both.
     ///
     /// Blocks that fail, or in which a program failed, are retired.
     pub fn erase(&mut self, superblock: u32, cause: Cause, after: Done) -> Result<Done> {

@@ -1,8 +1,8 @@
 //! Trim journal and checkpoints of log-block FTLs, in blocks of their own. Byte layout: docs/format.md.
 //!
-//! A checkpoint holds what OOB cannot tell: which block is the data block of each logical block, which of its pages are
-//! valid (the others were superseded or trimmed), and the pages of the log. It is written at power-off and when the
-//! journal is long. What was programmed before it is not searched by recovery.
+//! A checkpoint holds what OOB cannot tell: which block is the data block of each logical block, which of its
+//! pages are valid (the others were superseded or trimmed), and the pages of the log. It is written at
+//! power-off and when the journal is long. What was programmed before it is not searched by recovery.
 
 use super::{Core, Layout, Role};
 use crate::checkpoint::{self, crc32, get32, get64, header, put32, put64, Trim, FORMAT, HEADER, RECORD};

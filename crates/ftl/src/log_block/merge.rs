@@ -11,8 +11,8 @@ use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
 const FILLER: Content = Content { version: 0, lost: true };
 
 impl Core {
-    /// Copies the newest version of the page at `offset` of a logical block to the next page of `block`, or a filler when
-    /// there is none. `false` when the program failed.
+    /// Copies the newest version of the page at `offset` of a logical block to the next page of `block`, or a
+    /// filler when there is none. `false` when the program failed.
     fn copy<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -45,8 +45,9 @@ impl Core {
         (from..self.layout.block_pages).rev().find(is_mapped)
     }
 
-    /// Full merge: the newest pages of a logical block, from its data block and the whole log, in order into a fresh
-    /// block, which becomes its data block. The old one is erased; log blocks lose the pages but stay.
+    /// Full merge: the newest pages of a logical block, from its data block and the whole log, in order into
+    /// a fresh block, which becomes its data block. The old one is erased; log blocks lose the pages but
+    /// stay.
     pub(crate) fn full_merge<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32) -> Result<(), Fault> {
         let old = self.data_block(logical);
         if let Some(last) = self.last_mapped(flash, logical, 0) {
@@ -65,8 +66,9 @@ impl Core {
         }
     }
 
-    /// Copies the pages `0..=last` of a logical block into a fresh block; the copies are in `staged`, not mapped yet. A
-    /// block in which a program fails is given up, which costs nothing but time: the originals are still there.
+    /// Copies the pages `0..=last` of a logical block into a fresh block; the copies are in `staged`, not
+    /// mapped yet. A block in which a program fails is given up, which costs nothing but time: the
+    /// originals are still there.
     fn gather<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32, last: u32) -> Result<u32, Fault> {
         'again: loop {
             if self.pool.free_blocks() == 0 {
@@ -84,8 +86,8 @@ impl Core {
         }
     }
 
-    /// Copies the newest pages of a logical block into the log block `block`, which holds its pages in place, up to but
-    /// not including `offset`. `false` when a program failed.
+    /// Copies the newest pages of a logical block into the log block `block`, which holds its pages in place,
+    /// up to but not including `offset`. `false` when a program failed.
     pub(crate) fn copy_up_to<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -105,8 +107,8 @@ impl Core {
         Ok(true)
     }
 
-    /// The log block `block`, which holds pages of a logical block in place, becomes its data block, in which nothing
-    /// else may be valid any more. The old one is erased.
+    /// The log block `block`, which holds pages of a logical block in place, becomes its data block, in which
+    /// nothing else may be valid any more. The old one is erased.
     pub(crate) fn switch<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -154,7 +156,8 @@ impl Core {
         Ok(Merge::Full)
     }
 
-    /// The logical block that all valid pages of a log block belong to; `None` when there are several, or no page.
+    /// The logical block that all valid pages of a log block belong to; `None` when there are several, or no
+    /// page.
     pub(crate) fn logical_of_log<N: Nand>(&self, flash: &Flash<N>, block: u32) -> Option<u32> {
         let lpns = (0..self.layout.block_pages).filter_map(|at| self.log_lpn(flash, block, at));
         let mut logicals = lpns.map(|lpn| self.place(lpn).0);

@@ -8,19 +8,21 @@
 //! | switch, partial, full merge | [`Merge`]; `log_block/merge.rs`, `log_block/sequential.rs` |
 //! | sequential and random log blocks | `log_block/sequential.rs`, `log_block/random.rs` |
 //!
-//! A paper is a [`Policy`]: where the next host page goes, and which log block is emptied when room is short. [`LogBlock`]
-//! makes a [`Scheme`] of it: reads, trims, journal, checkpoints, recovery and checks are the same for all.
+//! A paper is a [`Policy`]: where the next host page goes, and which log block is emptied when room is short.
+//! [`LogBlock`] makes a [`Scheme`] of it: reads, trims, journal, checkpoints, recovery and checks are the
+//! same for all.
 //!
-//! **NAND's rules.** Pages of a block are programmed in order and none is skipped, so a page is written in place only
-//! when its offset is the next page of its data block, and an offset that holds nothing, before one that does, takes a
-//! filler page in a merge (a program, charged; pages behind the last one are left free and may be written in place later).
+//! **NAND's rules.** Pages of a block are programmed in order and none is skipped, so a page is written in
+//! place only when its offset is the next page of its data block, and an offset that holds nothing, before
+//! one that does, takes a filler page in a merge (a program, charged; pages behind the last one are left free
+//! and may be written in place later).
 //!
-//! **Power cuts.** Every page carries LPN and version. A merge copies while the originals are still mapped and intact; they
-//! are erased after every copy is programmed. So a cut at any moment finds the newest version of each page somewhere, and
-//! `log_block/recover.rs` needs no note of what was under way.
+//! **Power cuts.** Every page carries LPN and version. A merge copies while the originals are still mapped
+//! and intact; they are erased after every copy is programmed. So a cut at any moment finds the newest
+//! version of each page somewhere, and `log_block/recover.rs` needs no note of what was under way.
 //!
-//! **Memory.** Valid bits are the controller's, as for page-mapped schemes, and not part of the mapping budget. The block
-//! map, the log's page map and what a policy adds are: [`Scheme::memory`].
+//! **Memory.** Valid bits are the controller's, as for page-mapped schemes, and not part of the mapping
+//! budget. The block map, the log's page map and what a policy adds are: [`Scheme::memory`].
 
 mod journal;
 mod merge;
@@ -50,8 +52,8 @@ pub enum Merge {
     Full = 2,
 }
 
-/// Free blocks that a write may rely on: one to merge into, one for a log block that is opened before another is emptied,
-/// one for a merge that begins again because a program failed.
+/// Free blocks that a write may rely on: one to merge into, one for a log block that is opened before another
+/// is emptied, one for a merge that begins again because a program failed.
 const RESERVE: u32 = 3;
 
 /// What a block of the pool is used for.
@@ -129,7 +131,8 @@ pub trait Policy: Sized + Clone + Send + 'static {
         at: Done,
     ) -> Result<Done, Fault>;
 
-    /// Empties one log block and erases it. Asked for when there are more than there may be: a power cut can leave that.
+    /// Empties one log block and erases it. Asked for when there are more than there may be: a power cut can
+    /// leave that.
     fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault>;
 
     /// Calls `each` for every log block.
@@ -287,7 +290,8 @@ impl Core {
         block
     }
 
-    /// Programs what the host writes at the next page of `block`. `None` when that failed, and the block is closed.
+    /// Programs what the host writes at the next page of `block`. `None` when that failed, and the block is
+    /// closed.
     pub(crate) fn write_next<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -322,8 +326,8 @@ impl Core {
         }))
     }
 
-    /// Writes a page in place if its offset is the next free page of its data block, or the first of a logical block that
-    /// has none yet. `None`: it has to go to the log.
+    /// Writes a page in place if its offset is the next free page of its data block, or the first of a
+    /// logical block that has none yet. `None`: it has to go to the log.
     pub(crate) fn write_in_place<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -344,8 +348,8 @@ impl Core {
         self.write_next(flash, block, lpn, at)
     }
 
-    /// Erases a block in which nothing is valid. Trims are made durable first: else a cut could bring back a version
-    /// older than one that only this block still held.
+    /// Erases a block in which nothing is valid. Trims are made durable first: else a cut could bring back a
+    /// version older than one that only this block still held.
     pub(crate) fn release<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -385,8 +389,8 @@ pub struct LogBlock<P> {
 }
 
 impl<P: Policy> LogBlock<P> {
-    /// The pages of a request come one after the other with `rest` counting down: a page that does not go on where the
-    /// last one ended begins another request.
+    /// The pages of a request come one after the other with `rest` counting down: a page that does not go on
+    /// where the last one ended begins another request.
     fn page(&mut self, lpn: Lpn, rest: u32) -> HostPage {
         let goes_on = self.left == rest && lpn.0 == self.base.0 + (self.size - rest);
         if !goes_on || self.left == 0 {

@@ -1,12 +1,13 @@
 //! A pool of blocks for schemes that keep many of them open at once and write them in logical order.
 //!
-//! A **block** here is the logical superblock of the log-block papers: one NAND block on each parallel unit, its pages
-//! striped over them, so that a merge uses all dies. On a single chip it is one NAND block, as in the papers. Which NAND
-//! blocks belong together is decided anew at each opening: a bad one costs one NAND block, never a whole row, and every
-//! block has all its pages. When a unit runs short of free NAND blocks another unit lends one.
+//! A **block** here is the logical superblock of the log-block papers: one NAND block on each parallel unit,
+//! its pages striped over them, so that a merge uses all dies. On a single chip it is one NAND block, as in
+//! the papers. Which NAND blocks belong together is decided anew at each opening: a bad one costs one NAND
+//! block, never a whole row, and every block has all its pages. When a unit runs short of free NAND blocks
+//! another unit lends one.
 //!
-//! Pages of a block are programmed in order. The OOB epoch of a page is `opening * units + position`, so that one
-//! readable page of a NAND block tells recovery which block it belonged to and where it stood.
+//! Pages of a block are programmed in order. The OOB epoch of a page is `opening * units + position`, so that
+//! one readable page of a NAND block tells recovery which block it belonged to and where it stood.
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
@@ -85,14 +86,14 @@ impl Pool {
         self.free_count += 1;
     }
 
-    /// Sets how many blocks must be erased, in time, before the first row of a block that the host begins: else host
-    /// writes could fill what merges have freed in name before their copies are made, and a power cut would leave
-    /// recovery without room.
+    /// Sets how many blocks must be erased, in time, before the first row of a block that the host begins:
+    /// else host writes could fill what merges have freed in name before their copies are made, and a
+    /// power cut would leave recovery without room.
     pub(crate) fn keep_reserve(&mut self, blocks: u32) {
         self.reserve = blocks;
     }
 
-    /// Pages of a block.
+    /// How many pages a NAND block has.
     #[inline]
     pub fn block_pages(&self) -> u32 {
         self.block_pages
@@ -232,8 +233,8 @@ impl Pool {
         self.blocks[block as usize].next = self.block_pages;
     }
 
-    /// Programs the next page of a block. `None` when that failed: the block is closed then, because what follows would
-    /// not stand at its place.
+    /// Programs the next page of a block. `None` when that failed: the block is closed then, because what
+    /// follows would not stand at its place.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn place<N: Nand>(
@@ -269,7 +270,8 @@ impl Pool {
         }
     }
 
-    /// Programs a page of a block wherever there is room, past programs that fail; `None` when the block is full.
+    /// Programs a page of a block wherever there is room, past programs that fail; `None` when the block is
+    /// full.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn append<N: Nand>(
         &mut self,
@@ -299,8 +301,9 @@ impl Pool {
         }
     }
 
-    /// Erases an emptied block and frees it. Waits for `after` and for every program so far: for the copies made out of
-    /// it, and for whatever superseded its pages. NAND blocks that fail, or in which a program failed, are retired.
+    /// Erases an emptied block and frees it. Waits for `after` and for every program so far: for the copies
+    /// made out of it, and for whatever superseded its pages. NAND blocks that fail, or in which a
+    /// program failed, are retired.
     pub(crate) fn erase<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -453,14 +456,16 @@ impl Pool {
         self.free_member(flash, member, after, after, cause)
     }
 
-    /// Whether some NAND blocks of a block are gone though it was written past its first row: it was being erased.
+    /// Whether some NAND blocks of a block are gone though it was written past its first row: it was being
+    /// erased.
     pub(crate) fn is_damaged<N: Nand>(&self, flash: &Flash<N>, block: u32) -> bool {
         let members = &self.members[(block * self.units) as usize..][..self.units as usize];
         let rows = members.iter().filter(|&&m| m != NONE).map(|&m| flash.nand().written(Pbn(m))).max();
         members.contains(&NONE) && rows.is_some_and(|rows| rows > 1)
     }
 
-    /// Lets a block be written further when its pages were programmed in order and nothing is missing; else closes it.
+    /// Lets a block be written further when its pages were programmed in order and nothing is missing; else
+    /// closes it.
     pub(crate) fn reopen<N: Nand>(&mut self, flash: &Flash<N>, block: u32) {
         let members = &self.members[(block * self.units) as usize..][..self.units as usize];
         let whole = members.iter().all(|&m| m != NONE && !flash.nand().is_bad(Pbn(m)));

@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RandomArea {
     pub(crate) blocks: VecDeque<u32>,
-    /// By PPN: the page was moved inside the log and not rewritten since. One bit for each log page in a firmware.
+    /// By PPN: the page was moved inside the log and not rewritten since. One bit for each log page in a
+    /// firmware.
     moved: Vec<u64>,
 }
 
@@ -43,7 +44,8 @@ impl RandomArea {
         *word = *word & !(1 << (page.0 % 64)) | u64::from(moved) << (page.0 % 64);
     }
 
-    /// Moves a page of the log block `victim`, which is in the list no more, to the rear. `false`: the rear is full.
+    /// Moves a page of the log block `victim`, which is in the list no more, to the rear. `false`: the rear
+    /// is full.
     pub(crate) fn move_to_rear<N: Nand>(
         &mut self,
         core: &mut Core,
@@ -88,8 +90,8 @@ impl RandomArea {
         core.append(flash, rear, lpn, at)
     }
 
-    /// Merges every logical block that has a valid page in the log block `victim`, which is in no list any more, and
-    /// erases it. Returns how many pages of it were valid.
+    /// Merges every logical block that has a valid page in the log block `victim`, which is in no list any
+    /// more, and erases it. Returns how many pages of it were valid.
     pub(crate) fn merge<N: Nand>(
         &mut self,
         core: &mut Core,
@@ -149,8 +151,8 @@ pub(crate) fn chosen<N: Nand>(core: &Core, flash: &mut Flash<N>, victim: u32) ->
     valid
 }
 
-/// Bytes of the page map of `blocks` random log blocks: LPN and its place, 4 bytes each, as an uncompressed cached
-/// mapping entry.
+/// Bytes of the page map of `blocks` random log blocks: LPN and its place, 4 bytes each, as an uncompressed
+/// cached mapping entry.
 pub(crate) fn page_map_bytes(blocks: u32, block_pages: u32) -> u64 {
     8 * u64::from(blocks) * u64::from(block_pages)
 }

@@ -9,12 +9,13 @@
 //! | roles | data block of each logical block; the rest is log | - |
 //! | erase | blocks in which nothing is valid | - |
 //!
-//! **Which of two equal copies.** Both hold the same. The older one is chosen, so that a merge that was under way leaves
-//! nothing but a block to erase, and recovery needs no room; unless the older block was being erased already (then the
-//! merge was complete) or is bad.
+//! **Which of two equal copies.** Both hold the same. The older one is chosen, so that a merge that was under
+//! way leaves nothing but a block to erase, and recovery needs no room; unless the older block was being
+//! erased already (then the merge was complete) or is bad.
 //!
-//! **Which block is the data block.** A block whose valid pages all stand at their offsets in one logical block can be
-//! its data block; the one with most valid pages is. Any choice would be right: the others are log blocks.
+//! **Which block is the data block.** A block whose valid pages all stand at their offsets in one logical
+//! block can be its data block; the one with most valid pages is. Any choice would be right: the others are
+//! log blocks.
 
 use super::journal::{self, Known, Page};
 use super::{Core, Role};
@@ -135,8 +136,8 @@ impl<N: Nand> Recovery<'_, N> {
         Ok(Scanned::Torn)
     }
 
-    /// Looks at every NAND block, bad ones too: one that was retired may hold pages that were being copied. Returns those
-    /// that must be erased and hold nothing readable.
+    /// Looks at every NAND block, bad ones too: one that was retired may hold pages that were being copied.
+    /// Returns those that must be erased and hold nothing readable.
     fn classify(&mut self) -> Result<Vec<Pbn>, Fault> {
         let units = self.core.pool.units();
         let mut unknown = Vec::new();
@@ -186,8 +187,8 @@ impl<N: Nand> Recovery<'_, N> {
         Ok(())
     }
 
-    /// Adds a page of a checkpoint; when all its pages are there it is the newest complete one, because metadata is read
-    /// in the order it was written.
+    /// Adds a page of a checkpoint; when all its pages are there it is the newest complete one, because
+    /// metadata is read in the order it was written.
     fn take_part(&mut self, parts: &mut Vec<(u64, Vec<u32>)>, part: Page) {
         let Page::Part { page, pages, version, openings, words } = part else { return };
         if page == 0 {
@@ -207,8 +208,8 @@ impl<N: Nand> Recovery<'_, N> {
         }
     }
 
-    /// Takes over the blocks in use; the others, left from before the checkpoint, are garbage and erased in the end.
-    /// Returns the blocks by their openings.
+    /// Takes over the blocks in use; the others, left from before the checkpoint, are garbage and erased in
+    /// the end. Returns the blocks by their openings.
     fn adopt(&mut self) -> BTreeMap<u32, u32> {
         let Checkpoint { openings, ref blocks, .. } = self.checkpoint;
         let mut known: Vec<u32> = blocks.iter().map(|known| known.opening).collect();
@@ -278,7 +279,8 @@ impl<N: Nand> Recovery<'_, N> {
         }
         for copy in &self.copies {
             let slot = &mut self.core.log[copy.lpn as usize];
-            // A version that the checkpoint knew is a copy made later: it counts only when the original is gone.
+            // A version that the checkpoint knew is a copy made later: it counts only when the original is
+            // gone.
             if *slot == NONE {
                 *slot = copy.ppn.0;
             }
@@ -340,7 +342,8 @@ impl<N: Nand> Recovery<'_, N> {
         Ok(logs)
     }
 
-    /// Erases the NAND blocks that belong to no block and are not free: torn ones, garbage, obsolete metadata.
+    /// Erases the NAND blocks that belong to no block and are not free: torn ones, garbage, obsolete
+    /// metadata.
     fn erase_unknown(&mut self, mut unknown: Vec<Pbn>) -> Result<(), Fault> {
         let left = self.found.iter().map(|found| found.member);
         unknown.extend(left.filter(|&member| {
@@ -357,8 +360,8 @@ impl<N: Nand> Recovery<'_, N> {
 }
 
 impl Core {
-    /// The logical block for which every valid page of `block` stands at its offset; `None` when they do not, or there
-    /// is none.
+    /// The logical block for which every valid page of `block` stands at its offset; `None` when they do not,
+    /// or there is none.
     pub(super) fn in_place_of<N: Nand>(&self, flash: &Flash<N>, block: u32) -> Option<u32> {
         let mut of = None;
         for position in 0..self.layout.block_pages {

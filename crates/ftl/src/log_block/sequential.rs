@@ -1,10 +1,10 @@
 //! Log blocks for sequential writes: each belongs to one logical block and holds its pages at their offsets.
 //!
-//! NAND takes pages in order only, so an offset in front of the next one is reached by copying the pages between: the
-//! newest version of each, from wherever it is. They would have to be copied by the merge anyway; only the time differs.
-//! What kind of merge it was is told by what was copied: nothing is a switch; pages behind and between those of a host
-//! that began with the first a partial merge; when pages were gathered in front of the host's first one it is a full
-//! merge, with the log block as the fresh block.
+//! NAND takes pages in order only, so an offset in front of the next one is reached by copying the pages
+//! between: the newest version of each, from wherever it is. They would have to be copied by the merge
+//! anyway; only the time differs. What kind of merge it was is told by what was copied: nothing is a switch;
+//! pages behind and between those of a host that began with the first a partial merge; when pages were
+//! gathered in front of the host's first one it is a full merge, with the log block as the fresh block.
 
 use super::{Core, Merge};
 use crate::flash::Flash;
@@ -28,7 +28,8 @@ pub(crate) struct SequentialArea {
     blocks: Vec<Sequential>,
     /// A log block whose pages are being gathered into another one of its logical block.
     replaced: Option<Sequential>,
-    /// Log blocks opened, and of these merged by a switch or a partial merge, since [`SequentialArea::take_counts`].
+    /// Log blocks opened, and of these merged by a switch or a partial merge, since
+    /// [`SequentialArea::take_counts`].
     counts: (u32, u32),
 }
 
@@ -79,8 +80,8 @@ impl SequentialArea {
         self.blocks.len() - 1
     }
 
-    /// Puts a new log block into the place of the one at `index`, whose pages will be gathered into it: the host goes back.
-    /// It must be merged within the request.
+    /// Puts a new log block into the place of the one at `index`, whose pages will be gathered into it: the
+    /// host goes back. It must be merged within the request.
     pub(crate) fn replace<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, index: usize) -> usize {
         assert!(self.replaced.is_none());
         let old = self.blocks.remove(index);
@@ -118,9 +119,9 @@ impl SequentialArea {
         core.pool.next(self.blocks[index].block)
     }
 
-    /// Writes a page into the log block at `index` of its logical block, whose next offset is not behind it. A full block
-    /// becomes the data block at once. `None` when a program failed: then the log block is gone, merged, and the page
-    /// not written.
+    /// Writes a page into the log block at `index` of its logical block, whose next offset is not behind it.
+    /// A full block becomes the data block at once. `None` when a program failed: then the log block is
+    /// gone, merged, and the page not written.
     pub(crate) fn write<N: Nand>(
         &mut self,
         core: &mut Core,
@@ -148,7 +149,8 @@ impl SequentialArea {
         Ok(written)
     }
 
-    /// Copies what the log block at `index` lacks and makes it the data block. Returns the kind of merge that this was.
+    /// Copies what the log block at `index` lacks and makes it the data block. Returns the kind of merge that
+    /// this was.
     pub(crate) fn complete<N: Nand>(
         &mut self,
         core: &mut Core,
@@ -215,8 +217,8 @@ impl SequentialArea {
         self.emptied(core, flash, it)
     }
 
-    /// Takes over, of the log blocks that recovery found (oldest first), the youngest that can be written further as
-    /// sequential ones, `most` of them; the others stay in `logs`.
+    /// Takes over, of the log blocks that recovery found (oldest first), the youngest that can be written
+    /// further as sequential ones, `most` of them; the others stay in `logs`.
     pub(crate) fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, logs: &mut Vec<u32>, most: u32) {
         for at in (0..logs.len()).rev() {
             if self.len() == most {
@@ -229,7 +231,8 @@ impl SequentialArea {
                 && !core.is_behind(flash, logical, block)
             {
                 logs.remove(at);
-                // What was copied into it is not known any more: nothing, if it began with the host's first page.
+                // What was copied into it is not known any more: nothing, if it began with the host's first
+                // page.
                 self.blocks.insert(0, Sequential { block, logical, gathered: false, closing: false });
             }
         }

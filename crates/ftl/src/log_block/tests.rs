@@ -1,5 +1,5 @@
-//! Each kind of merge of figure 2 of the ADAPT paper, built on purpose: its exact flash operations, and a power cut at
-//! every moment of it.
+//! Each kind of merge of figure 2 of the ADAPT paper, built on purpose: its exact flash operations, and a
+//! power cut at every moment of it.
 
 use super::stats::{EARLY_REUSES, MERGES, SECOND_CHANCES, SECOND_CHANCES_USED};
 use super::{LogBlock, Policy};
@@ -99,7 +99,8 @@ fn figure_2b_a_partial_merge_copies_the_rest() {
     scheme.check(&flash).unwrap();
 }
 
-/// Fills the two random log blocks of FAST: the first with 2, 5, 6, 9, the second with 5 (again) and 13 three times.
+/// Fills the two random log blocks of FAST: the first with 2, 5, 6, 9, the second with 5 (again) and 13 three
+/// times.
 fn fill_random<S: Scheme, N: Nand>(flash: &mut Flash<N>, scheme: &mut S) {
     for lpn in [2, 5, 6, 9, 5, 13, 13, 13] {
         write(flash, scheme, lpn, 1, Done::READY);
@@ -113,7 +114,8 @@ fn figure_2c_a_full_merge_gathers_each_logical_block_of_the_victim() {
     fill_random(&mut flash, &mut scheme);
     assert_eq!(operations(&flash.counters), (0, 0, 0, 8));
     write(&mut flash, &mut scheme, 14, 1, Done::READY);
-    // 2, 6 and 9 are valid in the victim: three logical blocks of four pages each, three old data blocks, the victim.
+    // 2, 6 and 9 are valid in the victim: three logical blocks of four pages each, three old data blocks, the
+    // victim.
     assert_eq!(merges(&flash.counters), [0, 0, 3]);
     assert_eq!(operations(&flash.counters), (12, 12, 4, 9));
     assert_eq!(flash.counters.collections_data, 1);
@@ -146,7 +148,8 @@ fn faster_gives_a_page_one_second_chance() {
     assert_eq!(flash.counters.value(&SECOND_CHANCES), 3);
     write(&mut flash, &mut scheme, 9, 1, Done::READY);
     assert_eq!(flash.counters.value(&SECOND_CHANCES_USED), 1);
-    // That was the end of the block again: 5 and 13 moved. The one with 2 and 6, moved before, is merged when it is next.
+    // That was the end of the block again: 5 and 13 moved. The one with 2 and 6, moved before, is merged when
+    // it is next.
     assert_eq!((flash.counters.value(&SECOND_CHANCES), merges(&flash.counters)), (5, [0, 0, 0]));
     for lpn in [10, 11, 14, 15, 17] {
         write(&mut flash, &mut scheme, lpn, 1, Done::READY);
@@ -172,7 +175,8 @@ fn adapt_moves_a_full_block_and_reuses_an_empty_one() {
     for lpn in [13, 14, 10, 17, 18] {
         write(&mut flash, &mut scheme, lpn, 1, Done::READY);
     }
-    // Three blocks: the head full and valid, the next one without its 10: the head moves, the next one is merged.
+    // Three blocks: the head full and valid, the next one without its 10: the head moves, the next one is
+    // merged.
     assert_eq!(own::<AdaptFtl>(&flash.counters, "aggregated_moves"), 1);
     assert_eq!(merges(&flash.counters), [0, 0, 2]);
     scheme.check(&flash).unwrap();
@@ -181,8 +185,8 @@ fn adapt_moves_a_full_block_and_reuses_an_empty_one() {
 /// A write of the host: page, version, when it was issued and acknowledged.
 type Written = (u32, u64, u64, u64);
 
-/// Cuts the power at every moment while `requests` (first page, pages) are written to a filled device, recovers, and
-/// compares. Returns the merges that were made.
+/// Cuts the power at every moment while `requests` (first page, pages) are written to a filled device,
+/// recovers, and compares. Returns the merges that were made.
 fn cut_everywhere<P: Policy>(config: &Config, units: u32, seed: u64, requests: &[(u32, u32)]) -> [u64; 3] {
     let (flash, _) = filled::<LogBlock<P>>(units, config);
     let first: Vec<u64> = (1..=u64::from(EXPORTED)).collect();
@@ -267,7 +271,8 @@ fn bast_switches_merges_partially_and_in_full() {
     write(&mut flash, &mut scheme, 13, 1, Done::READY);
     assert_eq!((merges(&flash.counters), operations(&flash.counters)), ([1, 1, 0], (2, 2, 2, 7)));
     write(&mut flash, &mut scheme, 4, 1, Done::READY);
-    // Page 13 stands at offset 0 of its log block: gathered into a fresh block, data block and log block erased.
+    // Page 13 stands at offset 0 of its log block: gathered into a fresh block, data block and log block
+    // erased.
     assert_eq!((merges(&flash.counters), operations(&flash.counters)), ([1, 1, 1], (6, 6, 4, 8)));
     scheme.check(&flash).unwrap();
 }

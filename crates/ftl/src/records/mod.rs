@@ -1,15 +1,16 @@
 //! Translation pages of variable content: each holds the packed records of as many consecutive groups as fit.
 //!
-//! For mappings whose size depends on what is mapped. A group is whatever the scheme packs together (some LPNs); its record
-//! is bytes that only the scheme reads. The directory has an entry for each translation page: its first group, where it
-//! lies, how full it is; the page holds the groups up to the next entry's. A page that overflows is split, evenly by
-//! bytes; a page that is written and would fill no more than half a page together with neighbours is merged with these,
-//! at most [`MOST_MERGED`] at a time, as each has to be read.
+//! For mappings whose size depends on what is mapped. A group is whatever the scheme packs together (some
+//! LPNs); its record is bytes that only the scheme reads. The directory has an entry for each translation
+//! page: its first group, where it lies, how full it is; the page holds the groups up to the next entry's. A
+//! page that overflows is split, evenly by bytes; a page that is written and would fill no more than half a
+//! page together with neighbours is merged with these, at most [`MOST_MERGED`] at a time, as each has to be
+//! read.
 //!
-//! **What a cut leaves.** The OOB id of a translation page is its first group, and the page says where it ends. Of several
-//! pages that hold a group the one of the greatest version is current. When a page is split, the parts behind the first are
-//! programmed before it: the old page is superseded under its id only when all parts are there, so the newest page of each
-//! id is all that recovery has to find.
+//! **What a cut leaves.** The OOB id of a translation page is its first group, and the page says where it
+//! ends. Of several pages that hold a group the one of the greatest version is current. When a page is split,
+//! the parts behind the first are programmed before it: the old page is superseded under its id only when all
+//! parts are there, so the newest page of each id is all that recovery has to find.
 //!
 //! Byte layout: docs/format.md.
 
@@ -62,7 +63,8 @@ impl Records {
     /// Bytes that a directory entry takes in memory.
     pub const ENTRY_BYTES: u64 = 10;
 
-    /// Makes groups of 2 to the power of `shift` LPNs. `most_packed` is the most that can be written together.
+    /// Makes groups of 2 to the power of `shift` LPNs. `most_packed` is the most that can be written
+    /// together.
     pub fn group(&mut self, shift: u32, most_packed: usize) {
         self.units = Units::new(self.units.lpns(), shift);
         self.entries.reserve_exact(self.groups() as usize);
@@ -81,7 +83,7 @@ impl Records {
         self.page_bytes - HEADER
     }
 
-    /// Groups.
+    /// How many records there can be: one for each group of LPNs.
     pub fn groups(&self) -> u32 {
         self.units.count()
     }
@@ -109,8 +111,8 @@ impl Records {
         mapped(self.entries[index].ppn)
     }
 
-    /// Reads the page of a group into the controller's buffer ([`Flash::buffer`]; [`record_in`] finds the record there).
-    /// `None`: it was never written, and nothing was read.
+    /// Reads the page of a group into the controller's buffer ([`Flash::buffer`]; [`record_in`] finds the
+    /// record there). `None`: it was never written, and nothing was read.
     pub fn load<N: Nand>(
         &self,
         flash: &mut Flash<N>,
@@ -124,9 +126,10 @@ impl Records {
         }
     }
 
-    /// Writes the page of `group` with what is newer: one read (none when it was never written) and one program, more of
-    /// either when it is merged or split. `newer` gives, for any group, the record that goes before the one on flash and
-    /// the completion that it has to wait for. Returns the groups whose records are current now.
+    /// Writes the page of `group` with what is newer: one read (none when it was never written) and one
+    /// program, more of either when it is merged or split. `newer` gives, for any group, the record that
+    /// goes before the one on flash and the completion that it has to wait for. Returns the groups whose
+    /// records are current now.
     pub fn store<'a, N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -144,8 +147,9 @@ impl Records {
         self.merge(flash, group, &mut merge, cause, at)
     }
 
-    /// As [`Records::store`], where what goes before the record on flash may need that record to be made: `merge` is
-    /// given a group and its record as it was, and appends the new one, or returns `None` for the old one to stay.
+    /// As [`Records::store`], where what goes before the record on flash may need that record to be made:
+    /// `merge` is given a group and its record as it was, and appends the new one, or returns `None` for
+    /// the old one to stay.
     pub fn merge<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -230,7 +234,8 @@ impl Records {
         behind.iter_mut().for_each(|bound| bound.1 += brought);
     }
 
-    /// Programs what was gathered in place of the pages of the entries `taken`, which hold the groups `range`.
+    /// Programs what was gathered in place of the pages of the entries `taken`, which hold the groups
+    /// `range`.
     fn program<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -294,8 +299,8 @@ impl Records {
         }
     }
 
-    /// Rebuilds the directory from the newest page of each id, as (version, first group, PPN, content), in any order.
-    /// Returns the PPNs of those that are current.
+    /// Rebuilds the directory from the newest page of each id, as (version, first group, PPN, content), in
+    /// any order. Returns the PPNs of those that are current.
     pub(crate) fn rebuild(&mut self, mut found: Vec<(u64, u32, Ppn, Span)>) -> Vec<Ppn> {
         found.sort_unstable_by_key(|page| page.0);
         let mut owner = vec![usize::MAX; self.groups() as usize];
@@ -324,8 +329,9 @@ impl Records {
     }
 }
 
-/// Calls `compare` for every group that has a record, or of which something was written after the checkpoint, with its record
-/// (empty: none) and what is newer. Returns the groups for which it returned changes, with these.
+/// Calls `compare` for every group that has a record, or of which something was written after the checkpoint,
+/// with its record (empty: none) and what is newer. Returns the groups for which it returned changes, with
+/// these.
 pub(crate) fn compare<N: Nand, Change>(
     recovery: &mut Recovery<'_, N>,
     records: &Records,
@@ -416,8 +422,9 @@ impl Pages for Records {
         Ok(done)
     }
 
-    /// Finds the translation pages that are current, among those that the search and the checkpoint know: one read each. One
-    /// that the checkpoint knows may have been erased since, when newer pages of other ids hold its groups.
+    /// Finds the translation pages that are current, among those that the search and the checkpoint know: one
+    /// read each. One that the checkpoint knows may have been erased since, when newer pages of other ids
+    /// hold its groups.
     fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()> {
         let mut pages: Vec<(u64, u32, Ppn)> = Vec::new();
         for (first, found) in (0..).zip(&recovery.translation) {
@@ -521,7 +528,8 @@ fn build(page: &mut Vec<u8>, records: &[u8], count: usize, end: u32) {
     page[4..8].copy_from_slice(&check.to_le_bytes());
 }
 
-/// The group and the record that begin at byte `at` of a page; `None` behind the last one, and in a page without content.
+/// The group and the record that begin at byte `at` of a page; `None` behind the last one, and in a page
+/// without content.
 fn record_at(page: &[u8], at: usize) -> Option<(u32, &[u8])> {
     if page.is_empty() {
         return None;
@@ -536,7 +544,8 @@ fn record_at(page: &[u8], at: usize) -> Option<(u32, &[u8])> {
     Some((group, &page[from..from + length]))
 }
 
-/// The record of a group in a page's content; empty when it has none, and when the page was never written (no content).
+/// The record of a group in a page's content; empty when it has none, and when the page was never written (no
+/// content).
 pub fn record_in(page: &[u8], group: u32) -> &[u8] {
     let mut at = HEADER;
     while let Some((found, record)) = record_at(page, at).filter(|record| record.0 <= group) {

@@ -1,7 +1,7 @@
 //! ADAPT: aggregated data movement augmenting predictive transfers.
 //!
-//! Wang, Wong, "ADAPT: Efficient Workload-sensitive Flash Management Based on Adaptation, Prediction and Aggregation",
-//! MSST 2012.
+//! Wang, Wong, "ADAPT: Efficient Workload-sensitive Flash Management Based on Adaptation, Prediction and
+//! Aggregation", MSST 2012.
 //!
 //! | paper's term (section) | here | where |
 //! | --- | --- | --- |
@@ -15,19 +15,21 @@
 //! | algorithm 2, merge or move (III-E) | [`Adapt::reclaim`] | |
 //!
 //! Choices where the paper is silent:
-//! - A sequential request that begins inside a logical block has the pages in front of it copied first, because NAND
-//!   takes pages in order. That merge counts as a full one in delta: it was no sequential write of the block.
-//! - A page that is the next one of its logical block's sequential log block is appended to it whatever its request's
-//!   size (FAST's second condition); else a request below the threshold goes to the random area.
+//! - A sequential request that begins inside a logical block has the pages in front of it copied first,
+//!   because NAND takes pages in order. That merge counts as a full one in delta: it was no sequential write
+//!   of the block.
+//! - A page that is the next one of its logical block's sequential log block is appended to it whatever its
+//!   request's size (FAST's second condition); else a request below the threshold goes to the random area.
 //! - A request that goes back in its sequential log block has that one merged and begins another.
-//! - A page is known to the HAT if a request recorded there lies in its logical block, the unit that a merge is about.
-//!   By the letter it is known if it lies in the request itself (`match=page`). But such a request has rewritten the page,
-//!   so its newest version stands near the rear of the log, hundreds of thousands of pages behind the head: a valid page
-//!   of a victim is then never known (measured: docs/schemes/adapt.md), while the paper's figure 14 shows an effect.
-//! - An interval without an allocation says nothing
-//!   of the sequential area: delta changes nothing then. At its greatest size the sequential area keeps its priority.
-//! - When the pages of a victim fill the block they move to, nothing was gained: the next victim is merged without a
-//!   look at the HAT, so that a write comes to an end.
+//! - A page is known to the HAT if a request recorded there lies in its logical block, the unit that a merge
+//!   is about. By the letter it is known if it lies in the request itself (`match=page`). But such a request
+//!   has rewritten the page, so its newest version stands near the rear of the log, hundreds of thousands of
+//!   pages behind the head: a valid page of a victim is then never known (measured: docs/schemes/adapt.md),
+//!   while the paper's figure 14 shows an effect.
+//! - An interval without an allocation says nothing of the sequential area: delta changes nothing then. At
+//!   its greatest size the sequential area keeps its priority.
+//! - When the pages of a victim fill the block they move to, nothing was gained: the next victim is merged
+//!   without a look at the HAT, so that a write comes to an end.
 //! - tau is a share of a block's pages, 87.5 % = 56 of 64.
 
 use crate::counters::Stat;
@@ -244,7 +246,8 @@ impl Policy for Adapt {
 }
 
 impl Adapt {
-    // ---- III-B: sequential and random area ------------------------------------------------------------------------
+    // ---- III-B: sequential and random area
+    // ------------------------------------------------------------------------
 
     fn place<N: Nand>(
         &mut self,
@@ -356,7 +359,8 @@ impl Adapt {
         Ok(())
     }
 
-    // ---- III-C, D, E: emptying random log blocks ------------------------------------------------------------------
+    // ---- III-C, D, E: emptying random log blocks
+    // ------------------------------------------------------------------
 
     /// Sees to it that the rear of the random area has room, and that the area is not too large.
     fn make_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {

@@ -1,15 +1,15 @@
 //! BAST: block associative sector translation.
 //!
-//! Kim, Kim, Noh, Min, Cho, "A Space-Efficient Flash Translation Layer for CompactFlash Systems", IEEE Transactions on
-//! Consumer Electronics 48(2), 2002.
+//! Kim, Kim, Noh, Min, Cho, "A Space-Efficient Flash Translation Layer for CompactFlash Systems", IEEE
+//! Transactions on Consumer Electronics 48(2), 2002.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
 //! | log block of a data block | [`Bast::log_of`] | |
 //! | switch, partial, full merge | `Core::merge_pair` | `log_block/merge.rs` |
 //!
-//! Choices: when no log block is free, the one whose logical block was written longest ago is merged. A full log block
-//! is merged when the next page for it comes.
+//! Choices: when no log block is free, the one whose logical block was written longest ago is merged. A full
+//! log block is merged when the next page for it comes.
 
 use crate::flash::Flash;
 use crate::list::NONE;
@@ -105,7 +105,8 @@ impl Policy for Bast {
     }
 
     fn memory(&self, layout: &Layout) -> Vec<(&'static str, u64)> {
-        // A page's place in its log block is its index: 2 bytes for the offset; 12 for a log block's two numbers and links.
+        // A page's place in its log block is its index: 2 bytes for the offset; 12 for a log block's two
+        // numbers and links.
         let pages = page_map_bytes(layout.log_blocks, layout.block_pages) / 4;
         vec![("offsets of log pages", pages), ("log blocks", 12 * u64::from(layout.log_blocks))]
     }

@@ -5,8 +5,9 @@
 //! | block map | `Core::data_block` | `log_block` |
 //! | rewriting a block | [`Block::write`]: a fresh block takes the pages in front, the request, and the rest | |
 //!
-//! The floor that everything else is measured from. Pages that one request overwrites in one block share a rewrite: the
-//! new block is finished when the request leaves it. A page at its data block's next free offset is written in place.
+//! The floor that everything else is measured from. Pages that one request overwrites in one block share a
+//! rewrite: the new block is finished when the request leaves it. A page at its data block's next free offset
+//! is written in place.
 
 use crate::flash::Flash;
 use crate::log_block::random::RandomArea;

@@ -1,22 +1,23 @@
-//! DFTL: Gupta, Kim, Urgaonkar, "DFTL: a Flash Translation Layer Employing Demand-based Selective Caching of Page-level
-//! Address Mappings", ASPLOS 2009.
+//! DFTL: Gupta, Kim, Urgaonkar, "DFTL: a Flash Translation Layer Employing Demand-based Selective Caching of
+//! Page-level Address Mappings", ASPLOS 2009.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
 //! | cached mapping table (CMT), segmented LRU | [`CachedTable::cache`] | `cmt::segmented` |
 //! | global translation directory (GTD), translation pages | [`Table`] | `table` |
-//! | lazy copying | [`Mapping::update`]: only the entry is changed | here |
-//! | batch update in collection | [`Mapping::moved`] | here, grouped by `engine::collector` |
+//! | lazy copying | [`Update::update`]: only the entry is changed | here |
+//! | batch update in collection | [`Update::moved`] | here, grouped by `engine::collector` |
 //!
 //! Choices where only facts on the paper are at hand, or it is silent:
-//! - An entry is charged 8 bytes (LPN, PPN), as in the papers that compare with DFTL; the directory comes out of the same
-//!   budget.
+//! - An entry is charged 8 bytes (LPN, PPN), as in the papers that compare with DFTL; the directory comes out
+//!   of the same budget.
 //! - The protected segment holds half of the entries (parameter `protected`); the share is not known.
 //! - A write that misses loads its entry, as a read does: the page that it replaces has to be known.
-//! - A miss that replaces a dirty entry waits for the write-back, then for the load (TPFTL paper, equation 1).
+//! - A miss that replaces a dirty entry waits for the write-back, then for the load (TPFTL paper, equation
+//!   1).
 //! - A write-back into the translation page that was programmed last needs no read (see [`Table::store`]).
-//! - A trim of up to 8 pages of a translation page changes entries like a write; a longer one changes the translation
-//!   page, because loading each entry would read the same page many times.
+//! - A trim of up to 8 pages of a translation page changes entries like a write; a longer one changes the
+//!   translation page, because loading each entry would read the same page many times.
 
 use crate::cmt::census::Census;
 use crate::cmt::segmented::SegmentedLru;

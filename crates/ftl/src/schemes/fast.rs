@@ -1,7 +1,7 @@
 //! FAST: fully associative sector translation.
 //!
-//! Lee, Park, Chung, Lee, Park, Song, "A Log Buffer-Based Flash Translation Layer Using Fully-Associative Sector
-//! Translation", ACM TECS 6(3), 2007.
+//! Lee, Park, Chung, Lee, Park, Song, "A Log Buffer-Based Flash Translation Layer Using Fully-Associative
+//! Sector Translation", ACM TECS 6(3), 2007.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -10,10 +10,10 @@
 //! | switch, partial merge of SW | `SequentialArea::complete` | |
 //! | full merge | `Core::full_merge` | `log_block/merge.rs` |
 //!
-//! Choices: an SW log block that is full is switched at once, not at the next write that needs it, which costs the same
-//! and frees it earlier. A write to SW's logical block that leaves out offsets takes its place in a partial merge (the
-//! pages between are copied in front of it, the rest behind it); one that goes back is merged in full with SW, the new
-//! page in its place in a fresh block, as one of the request.
+//! Choices: an SW log block that is full is switched at once, not at the next write that needs it, which
+//! costs the same and frees it earlier. A write to SW's logical block that leaves out offsets takes its place
+//! in a partial merge (the pages between are copied in front of it, the rest behind it); one that goes back
+//! is merged in full with SW, the new page in its place in a fresh block, as one of the request.
 
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
@@ -107,8 +107,8 @@ impl Fast {
     }
 }
 
-/// FAST's rules for what does not go to the RW log blocks: pages that are free in their data block, and those of the SW
-/// log block. `None`: the page belongs into the RW log blocks.
+/// FAST's rules for what does not go to the RW log blocks: pages that are free in their data block, and those
+/// of the SW log block. `None`: the page belongs into the RW log blocks.
 pub(crate) fn write_to_data_or_sw<N: Nand>(
     core: &mut Core,
     flash: &mut Flash<N>,

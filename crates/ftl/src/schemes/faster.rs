@@ -9,8 +9,9 @@
 //! | second chance | [`Faster::reclaim`]: a valid page of the oldest block goes to the youngest once | |
 //! | full merge | a page that comes round again | `log_block/merge.rs` |
 //!
-//! Choices: the room for moved pages is the log block that the host writes, opened before the oldest is emptied. A page
-//! that finds no room there is merged. A rewrite by the host gives a page a new second chance.
+//! Choices: the room for moved pages is the log block that the host writes, opened before the oldest is
+//! emptied. A page that finds no room there is merged. A rewrite by the host gives a page a new second
+//! chance.
 
 use super::fast::write_to_data_or_sw;
 use crate::flash::Flash;
@@ -100,8 +101,8 @@ impl Policy for Faster {
 }
 
 impl Faster {
-    /// Opens an RW log block and empties the oldest ones until there are not too many. Each page moves once only, so that
-    /// this comes to an end.
+    /// Opens an RW log block and empties the oldest ones until there are not too many. Each page moves once
+    /// only, so that this comes to an end.
     fn make_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         loop {
             if self.random.rear(core).is_none() {

@@ -1,7 +1,7 @@
 //! LAST: locality-aware sector translation.
 //!
-//! Lee, Shin, Kim, Kim, "LAST: Locality-Aware Sector Translation for NAND Flash Memory-Based Storage Systems", ACM SIGOPS
-//! Operating Systems Review 42(6), 2008.
+//! Lee, Shin, Kim, Kim, "LAST: Locality-Aware Sector Translation for NAND Flash Memory-Based Storage
+//! Systems", ACM SIGOPS Operating Systems Review 42(6), 2008.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -9,11 +9,11 @@
 //! | random log buffer, hot and cold partition | [`Last::hot`], [`Last::cold`] | `log_block/random.rs` |
 //! | dead blocks first | [`Last::reuse_dead`] | |
 //!
-//! Choices: a request of at least `threshold` pages is sequential (the paper: 4 KiB, which is two pages here; with pages
-//! of 4 KiB every request would be). A page is hot if it is rewritten while the random log still holds it. A log block
-//! in which nothing is valid any more is erased at once; else the oldest block of the full partition is merged. The
-//! sequential log block written longest ago is merged when another is needed. Sequential writes that begin inside a
-//! logical block, or go back, as in `adapt`.
+//! Choices: a request of at least `threshold` pages is sequential (the paper: 4 KiB, which is two pages here;
+//! with pages of 4 KiB every request would be). A page is hot if it is rewritten while the random log still
+//! holds it. A log block in which nothing is valid any more is erased at once; else the oldest block of the
+//! full partition is merged. The sequential log block written longest ago is merged when another is needed.
+//! Sequential writes that begin inside a logical block, or go back, as in `adapt`.
 
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
@@ -158,7 +158,8 @@ impl Last {
         self.sequential.write(core, flash, index, lpn, at)
     }
 
-    /// Opens a block of the hot or the cold partition, after merging the oldest ones of the partition that has too many.
+    /// Opens a block of the hot or the cold partition, after merging the oldest ones of the partition that
+    /// has too many.
     fn make_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, hot: bool) -> Result<(), Fault> {
         self.reuse_dead(core, flash)?;
         let random = core.log_limit().saturating_sub(self.sequential_blocks);

@@ -1,26 +1,32 @@
-//! LazyFTL: Ma, Feng, Li, "LazyFTL: A Page-level Flash Translation Layer Optimized for NAND Flash Memory", SIGMOD 2011.
+//! LazyFTL: Ma, Feng, Li, "LazyFTL: A Page-level Flash Translation Layer Optimized for NAND Flash Memory",
+//! SIGMOD 2011.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
 //! | update block area, cold block area | the host's and collection's streams | `space` |
 //! | update mapping table (UMT): mappings of these areas, in memory | [`LazyTable::updates`] | `cmt::two_level` |
 //! | global mapping table (GMT), its directory | [`Table`] | `table` |
-//! | lazy update: a write does not ask where the page was | [`Mapping::update`] | here |
+//! | lazy update: a write does not ask where the page was | [`Update::update`] | here |
 //! | commit: the mappings of a translation page, in one batch | [`LazyTable::commit`] | here |
 //! | the invalidation of old pages, at the commit | [`LazyTable::owed`] | here |
 //!
 //! Choices where only an abstract and recollection are at hand:
-//! - A write that finds no mapping in memory records the new one and reads nothing. The page that it supersedes stays valid
-//!   in name, which is *owed*, until the commit has read the translation page and knows where it is.
-//! - An area's conversion commits its mappings. Here the UMT has a budget (parameter `updates`, half of what the directory
-//!   leaves), and when it is full the translation page whose mappings are the oldest on average is committed, with all its
-//!   mappings; so the writes of a conversion are spread, and a request waits for one of them at most.
-//! - A UMT entry is charged 6 bytes (place, PPN, whether owed), a translation page with entries 8, as TPFTL's nodes.
+//! - A write that finds no mapping in memory records the new one and reads nothing. The page that it
+//!   supersedes stays valid in name, which is *owed*, until the commit has read the translation page and
+//!   knows where it is.
+//! - An area's conversion commits its mappings. Here the UMT has a budget (parameter `updates`, half of what
+//!   the directory leaves), and when it is full the translation page whose mappings are the oldest on average
+//!   is committed, with all its mappings; so the writes of a conversion are spread, and a request waits for
+//!   one of them at most.
+//! - A UMT entry is charged 6 bytes (place, PPN, whether owed), a translation page with entries 8, as TPFTL's
+//!   nodes.
 //! - The rest of the budget caches mappings that were read, 8 bytes each, LRU.
-//! - Pages moved by collection enter the UMT, as those of the cold area do, as long as there is room; else the page's
-//!   mappings are committed with them.
-//! - Collection copies a page that is superseded but owed, as it cannot know; the copy is dropped when moves are committed.
-//! - A write is a hit: it needs no flash read. What counts as replaced are entries; as replaced dirty, commits for room.
+//! - Pages moved by collection enter the UMT, as those of the cold area do, as long as there is room; else
+//!   the page's mappings are committed with them.
+//! - Collection copies a page that is superseded but owed, as it cannot know; the copy is dropped when moves
+//!   are committed.
+//! - A write is a hit: it needs no flash read. What counts as replaced are entries; as replaced dirty,
+//!   commits for room.
 //! - A long trim commits the page's mappings first, so that nothing is owed in it.
 
 use crate::cmt::segmented::SegmentedLru;
@@ -72,8 +78,8 @@ impl LazyTable {
         }
     }
 
-    /// Brings all mappings of a translation page from the UMT into the table, `moves` with them, and invalidates what
-    /// they supersede.
+    /// Brings all mappings of a translation page from the UMT into the table, `moves` with them, and
+    /// invalidates what they supersede.
     fn commit<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -2,10 +2,10 @@
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
-//! | page-level mapping table | [`PageMap::table`], 4 bytes a page | memory |
+//! | page-level mapping table | [`WholeTable`], 4 bytes a page | memory |
 //!
-//! It ignores the mapping budget: it is the bound that the others are measured from. Collection and reserve are the same
-//! as theirs. Translation pages are written at checkpoints alone (power-off, full trim journal).
+//! It ignores the mapping budget: it is the bound that the others are measured from. Collection and reserve
+//! are the same as theirs. Translation pages are written at checkpoints alone (power-off, full trim journal).
 
 use crate::counters::Cause;
 use crate::engine::Ftl;

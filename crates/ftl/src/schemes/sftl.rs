@@ -1,5 +1,5 @@
-//! S-FTL: Jiang, Zhang, Yuan, Hu, Chen, "S-FTL: An Efficient Address Translation for Flash Memory by Exploiting Spatial
-//! Locality", MSST 2011.
+//! S-FTL: Jiang, Zhang, Yuan, Hu, Chen, "S-FTL: An Efficient Address Translation for Flash Memory by
+//! Exploiting Spatial Locality", MSST 2011.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -9,20 +9,22 @@
 //! | GTD, translation pages | [`Table`] | `table` |
 //!
 //! Choices where only facts on the paper are at hand, or it is silent:
-//! - A cached page is charged 8 bytes (VTPN, links, counts), one bit an entry that marks the head of a run, and 4 bytes a
-//!   head; never more than its whole content and the 8 bytes. Entries that are mapped nowhere in a row are one run.
-//! - The dirty entries of a page are known one by one while they are few enough for the dirty buffer (2 bytes each,
-//!   charged); of a page with more, only that it is dirty, and the list is dropped.
-//! - An entry in the dirty buffer is charged 6 bytes, a page with entries there 8, as a TP node of TPFTL. It is found by
-//!   lookups and changed by updates there, without its page.
-//! - The dirty buffer is a tenth of what the directory leaves (parameter `buffer`). A page is sparse with up to 16 dirty
-//!   entries (parameter `sparse`). docs/schemes/sftl.md has the sweep.
-//! - When an evicted sparse page does not fit the buffer, the largest of this page and the buffered ones is written: this
-//!   page whole, by one program; a buffered one by a read and a program. One of them always makes enough room.
+//! - A cached page is charged 8 bytes (VTPN, links, counts), one bit an entry that marks the head of a run,
+//!   and 4 bytes a head; never more than its whole content and the 8 bytes. Entries that are mapped nowhere
+//!   in a row are one run.
+//! - The dirty entries of a page are known one by one while they are few enough for the dirty buffer (2 bytes
+//!   each, charged); of a page with more, only that it is dirty, and the list is dropped.
+//! - An entry in the dirty buffer is charged 6 bytes, a page with entries there 8, as a TP node of TPFTL. It
+//!   is found by lookups and changed by updates there, without its page.
+//! - The dirty buffer is a tenth of what the directory leaves (parameter `buffer`). A page is sparse with up
+//!   to 16 dirty entries (parameter `sparse`). docs/schemes/sftl.md has the sweep.
+//! - When an evicted sparse page does not fit the buffer, the largest of this page and the buffered ones is
+//!   written: this page whole, by one program; a buffered one by a read and a program. One of them always
+//!   makes enough room.
 //! - A page that is loaded takes its entries out of the dirty buffer.
 //! - An update can lengthen a page; then others leave. The page in use does not.
-//! - What counts as replaced is a page; as replaced dirty, one for which a translation page is written now or later:
-//!   pages that leave dense, and pages written out of the buffer.
+//! - What counts as replaced is a page; as replaced dirty, one for which a translation page is written now or
+//!   later: pages that leave dense, and pages written out of the buffer.
 //! - Trims as in CDFTL.
 
 use crate::cmt::pages::{continues, PageCache};
@@ -119,8 +121,8 @@ impl SpatialTable {
         old
     }
 
-    /// Brings a translation page that is not cached into memory. Returns its frame, and when there is room for it too:
-    /// what it takes is known when it is read.
+    /// Brings a translation page that is not cached into memory. Returns its frame, and when there is room
+    /// for it too: what it takes is known when it is read.
     fn fetch<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -143,8 +145,8 @@ impl SpatialTable {
         Ok((frame, room))
     }
 
-    /// Adds what the dirty buffer holds of a translation page to the edits. Returns when the pages they lead to are
-    /// programmed.
+    /// Adds what the dirty buffer holds of a translation page to the edits. Returns when the pages they lead
+    /// to are programmed.
     fn take_buffered<N: Nand>(&mut self, flash: &mut Flash<N>, table: &Table, vtpn: Vtpn) -> Done {
         let mut programmed = Done::READY;
         let edits = &mut self.edits;
@@ -213,8 +215,8 @@ impl SpatialTable {
         Ok(done)
     }
 
-    /// Makes room in the dirty buffer for `dirty` entries of a page, if that is worth it: if they are few, and none of the
-    /// buffered pages to write instead has as few. Whether there is room now.
+    /// Makes room in the dirty buffer for `dirty` entries of a page, if that is worth it: if they are few,
+    /// and none of the buffered pages to write instead has as few. Whether there is room now.
     fn make_buffer_room<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -433,8 +435,8 @@ impl Update for SpatialTable {
         Ok(Lookup::new(mapped(old), room, how))
     }
 
-    /// Mappings of a cached page, and buffered ones, change in memory. If another has to change on flash, what is buffered
-    /// of its page goes with it.
+    /// Mappings of a cached page, and buffered ones, change in memory. If another has to change on flash,
+    /// what is buffered of its page goes with it.
     fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
         let vtpn = table.place(moves[0].lpn).0;
         if let Some(frame) = self.pages.find(vtpn) {

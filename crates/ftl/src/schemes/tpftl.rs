@@ -1,12 +1,12 @@
-//! TPFTL: Zhou, Wu, Huang, He, Xie, Zhou, "An Efficient Page-level FTL to Optimize Address Translation in Flash Memory",
-//! EuroSys 2015.
+//! TPFTL: Zhou, Wu, Huang, He, Xie, Zhou, "An Efficient Page-level FTL to Optimize Address Translation in
+//! Flash Memory", EuroSys 2015.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
 //! | TP node, entry node, two-level LRU, page-level hotness (4.2) | [`TwoLevel`] | `cmt::two_level` |
 //! | request-level prefetching, `r` (4.3) | [`ClusteredTable::prefetch_length`] | here |
 //! | selective prefetching, `s`, its counter (4.3) | [`Selective`] | here |
-//! | batch-update replacement, `b` (4.4) | [`ClusteredTable::write_back`], [`Mapping::moved`] | here |
+//! | batch-update replacement, `b` (4.4) | [`ClusteredTable::write_back`], [`Update::moved`] | here |
 //! | clean-first replacement, `c` (4.4) | [`TwoLevel::victims_of`] | `cmt::two_level` |
 //! | limits of prefetching (4.5) | [`ClusteredTable::prefetch_length`], [`ClusteredTable::replace`] | here |
 //! | GTD, translation pages (4.1) | [`Table`] | `table` |
@@ -14,10 +14,12 @@
 //! Choices where the paper is silent:
 //! - When both prefetching techniques apply, the longer length counts.
 //! - Prefetched entries are as hot as if used just before the requested one, which is the most recently used.
-//! - The hotness of an entry is the time of its last use, counted in uses; the paper defines only the average over it.
+//! - The hotness of an entry is the time of its last use, counted in uses; the paper defines only the average
+//!   over it.
 //! - A TP node is charged 8 bytes beside 6 bytes an entry (see `cmt::two_level`).
-//! - Without batch update, the dirty victims of one replacement are written in one update of their translation page: 4.5
-//!   promises that there is no second. With it, only the first of them counts as dirty; it makes the others clean.
+//! - Without batch update, the dirty victims of one replacement are written in one update of their
+//!   translation page: 4.5 promises that there is no second. With it, only the first of them counts as dirty;
+//!   it makes the others clean.
 //! - The victim node may be the one of the requested entry, when it is the coldest.
 //! - Trims as in DFTL.
 
@@ -60,7 +62,8 @@ impl Techniques {
     }
 }
 
-/// Recognises sequential access by the number of TP nodes (4.3): it falls while a sequence runs and rises after it.
+/// Recognises sequential access by the number of TP nodes (4.3): it falls while a sequence runs and rises
+/// after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Selective {
     counter: i32,
@@ -100,8 +103,8 @@ pub struct ClusteredTable {
 }
 
 impl ClusteredTable {
-    /// Entries to load beside that of `lpn`, when `rest` pages of the request are left: within its translation page
-    /// (first limit of 4.5).
+    /// Entries to load beside that of `lpn`, when `rest` pages of the request are left: within its
+    /// translation page (first limit of 4.5).
     fn prefetch_length(&self, table: &Table, lpn: Lpn, rest: u32) -> u32 {
         let by_request = if self.techniques.request_prefetch { rest - 1 } else { 0 };
         let by_sequence = if self.techniques.selective_prefetch && self.selective.active {
@@ -196,8 +199,8 @@ impl ClusteredTable {
         }
     }
 
-    /// Makes room for `lpn` and up to `wanted` absent successors, out of one TP node (second limit of 4.5). Returns how
-    /// many successors there is room for.
+    /// Makes room for `lpn` and up to `wanted` absent successors, out of one TP node (second limit of 4.5).
+    /// Returns how many successors there is room for.
     fn replace<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -249,8 +252,8 @@ impl ClusteredTable {
         written
     }
 
-    /// Brings the dirty ones among `victims` to flash: with all other dirty entries of their node, which become clean
-    /// (batch update), or alone.
+    /// Brings the dirty ones among `victims` to flash: with all other dirty entries of their node, which
+    /// become clean (batch update), or alone.
     fn write_victims<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -277,7 +280,8 @@ impl ClusteredTable {
         table.store(flash, node, &self.edits, Cause::Translation, after)
     }
 
-    /// Writes all dirty entries of a TP node, with the edits collected already, in one update; they stay cached, clean.
+    /// Writes all dirty entries of a TP node, with the edits collected already, in one update; they stay
+    /// cached, clean.
     fn write_back<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -423,7 +427,8 @@ impl Update for ClusteredTable {
         Ok(Lookup::new(mapped(old), known, How::Loaded))
     }
 
-    /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go with it.
+    /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go
+    /// with it.
     fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
         let vtpn = table.place(moves[0].lpn).0;
         self.clean_below = 0;
@@ -467,7 +472,8 @@ mod tests {
     use nand::timing::NoClock;
     use nand::{Device, Geometry, SimNand, SimOptions};
 
-    /// Six translation pages of 128 entries on flash, and an empty cache over them. LPN l maps to PPN 10,000 + l.
+    /// Six translation pages of 128 entries on flash, and an empty cache over them. LPN l maps to PPN 10,000
+    /// + l.
     fn setup() -> (Flash<SimNand<NoClock>>, Table, ClusteredTable) {
         let geometry = Geometry {
             channels: 1,

@@ -1,7 +1,7 @@
 //! WAFTL: workload-adaptive flash translation.
 //!
-//! Wei, Gong, Pathak, Veeravalli, Zeng, Okada, "WAFTL: A Workload Adaptive Flash Translation Layer with Data Partition",
-//! MSST 2011.
+//! Wei, Gong, Pathak, Veeravalli, Zeng, Okada, "WAFTL: A Workload Adaptive Flash Translation Layer with Data
+//! Partition", MSST 2011.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -12,12 +12,14 @@
 //! | data migration | [`Waftl::migrate`]: all of the zone at once | |
 //!
 //! Choices, where only the outline is known to us:
-//! - Zone and PMBs together have as many pages as another scheme's log (3 %), so that the page map has the same size; the
-//!   PMBs get a quarter.
-//! - A page write counts as an access of its logical block; a migration halves all counts. A logical block is hot when its
-//!   count exceeds half of its pages: its buffered pages go to PMBs, those of the others are merged into BMBs.
-//! - PMBs full: the one with the fewest valid pages is emptied. If that gains half a block or more, its pages of hot logical
-//!   blocks move to another PMB; else the PMBs are too small for what is hot, and all its pages are merged into BMBs.
+//! - Zone and PMBs together have as many pages as another scheme's log (3 %), so that the page map has the
+//!   same size; the PMBs get a quarter.
+//! - A page write counts as an access of its logical block; a migration halves all counts. A logical block is
+//!   hot when its count exceeds half of its pages: its buffered pages go to PMBs, those of the others are
+//!   merged into BMBs.
+//! - PMBs full: the one with the fewest valid pages is emptied. If that gains half a block or more, its pages
+//!   of hot logical blocks move to another PMB; else the PMBs are too small for what is hot, and all its
+//!   pages are merged into BMBs.
 
 use crate::flash::Flash;
 use crate::log_block::random::{page_map_bytes, RandomArea};
@@ -137,7 +139,8 @@ impl Waftl {
         Ok(())
     }
 
-    /// Moves the pages of hot logical blocks in `victim` to page-mapped blocks, merges the others, and erases it.
+    /// Moves the pages of hot logical blocks in `victim` to page-mapped blocks, merges the others, and erases
+    /// it.
     fn empty<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, victim: u32) -> Result<(), Fault> {
         for position in 0..core.layout().block_pages {
             let Some(lpn) = core.log_lpn(flash, victim, position) else { continue };
@@ -177,8 +180,8 @@ impl Waftl {
         self.pages.move_to_rear(core, flash, lpn)
     }
 
-    /// Empties the page-mapped block with the fewest valid pages: those of hot logical blocks move to a fresh one while
-    /// it has room, the others are merged.
+    /// Empties the page-mapped block with the fewest valid pages: those of hot logical blocks move to a fresh
+    /// one while it has room, the others are merged.
     fn make_page_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         let valid = |&at: &usize| core.pool.valid(self.pages.blocks[at]);
         let Some(at) = (0..self.pages.blocks.len()).min_by_key(valid) else { return Ok(()) };

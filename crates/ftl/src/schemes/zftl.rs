@@ -1,5 +1,5 @@
-//! ZFTL: Wang, Zhang, Kang, "ZFTL: A Zone-based Flash Translation Layer with a Two-tier Selective Caching Mechanism",
-//! ICCT 2012.
+//! ZFTL: Wang, Zhang, Kang, "ZFTL: A Zone-based Flash Translation Layer with a Two-tier Selective Caching
+//! Mechanism", ICCT 2012.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -10,17 +10,19 @@
 //! | GTD, translation pages | [`Table`] | `table` |
 //!
 //! Choices where only other papers' account is at hand:
-//! - A zone is a range of consecutive translation pages (parameter `zone`), at most a quarter of a superblock's pages, so
-//!   that a switch cannot use up the room that is kept for mapping updates.
-//! - A request outside the active zone switches: every dirty entry is written, one update for each translation page, and
-//!   everything is dropped. Collection changes mappings of other zones on flash and does not switch.
-//! - A miss loads the translation page into the second tier; entries that are used go to the first. The first tier is
-//!   charged as TPFTL's nodes, the second its content and 8 bytes.
-//! - When the first tier is full, the translation page whose entries are the least recently used on average leaves with all
-//!   of them, in one update.
-//! - Changed entries stand in the first tier alone, so the active page equals flash; an update of it is one program, no read.
-//! - The paper keeps only the active zone's part of the directory in memory. Here the directory is in memory whole, as for
-//!   every scheme, and charged.
+//! - A zone is a range of consecutive translation pages (parameter `zone`), at most a quarter of a
+//!   superblock's pages, so that a switch cannot use up the room that is kept for mapping updates.
+//! - A request outside the active zone switches: every dirty entry is written, one update for each
+//!   translation page, and everything is dropped. Collection changes mappings of other zones on flash and
+//!   does not switch.
+//! - A miss loads the translation page into the second tier; entries that are used go to the first. The first
+//!   tier is charged as TPFTL's nodes, the second its content and 8 bytes.
+//! - When the first tier is full, the translation page whose entries are the least recently used on average
+//!   leaves with all of them, in one update.
+//! - Changed entries stand in the first tier alone, so the active page equals flash; an update of it is one
+//!   program, no read.
+//! - The paper keeps only the active zone's part of the directory in memory. Here the directory is in memory
+//!   whole, as for every scheme, and charged.
 //! - What counts as replaced are entries; as replaced dirty, updates.
 //! - Trims as in DFTL; a long one outside the active zone does not switch.
 
@@ -308,7 +310,8 @@ impl Update for ZoneTable {
         Ok(old)
     }
 
-    /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go with it.
+    /// Cached mappings change in the cache; if another has to change on flash, all dirty ones of the page go
+    /// with it.
     fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
         let vtpn = table.place(moves[0].lpn).0;
         let mut left = std::mem::take(&mut self.left);
@@ -349,7 +352,8 @@ mod tests {
     }
 
     impl World {
-        /// Six translation pages of 128 mapped entries in zones of two; room for a page and `bytes` of entries.
+        /// Six translation pages of 128 mapped entries in zones of two; room for a page and `bytes` of
+        /// entries.
         fn new(bytes: u64) -> World {
             let (mut flash, table) = mapped_table(6);
             let page = ZoneTable::page_bytes(&table);

@@ -22,7 +22,7 @@ impl Link {
         Link { stream, sending: Mutex::new(()), delayed: AtomicUsize::new(0) }
     }
 
-    /// The stream.
+    /// The socket to the client.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }

@@ -46,7 +46,7 @@ impl Stage {
         self.runs.is_empty() && self.blocks.is_empty()
     }
 
-    /// Pages in it.
+    /// Pages that wait here for their write to the image.
     pub fn pages(&self) -> usize {
         self.pages
     }

@@ -77,8 +77,8 @@ pub struct Times {
     /// Block erase, ns.
     pub erase_ns: u64,
     /// Transfer of one page (with OOB) over its channel, ns; 0 when the channel is not modelled. A read
-    /// transfers after the array, a program before it; both hold their die meanwhile. Channels serve in order
-    /// of request.
+    /// transfers after the array, a program before it; both hold their die meanwhile. Channels serve in
+    /// order of request.
     pub transfer_ns: u64,
     /// Time that suspending and resuming an operation adds to it, ns (policy `Suspend`).
     pub suspend_ns: u64,

@@ -1,7 +1,8 @@
-//! fio on F2FS. Few machines have a kernel with F2FS, so that it runs in a virtual machine of its own (`guest/`), whose
-//! disk is the device, over vhost-user-blk.
+//! fio on F2FS. Few machines have a kernel with F2FS, so that it runs in a virtual machine of its own
+//! (`guest/`), whose disk is the device, over vhost-user-blk.
 //!
-//! The guest is a shell at the other end of a console: it carries out one line after the other, and says how each ended.
+//! The guest is a shell at the other end of a console: it carries out one line after the other, and says how
+//! each ended.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -56,8 +57,8 @@ pub(super) fn measure(bench: &Bench, calls: &Calls) -> Result<Vec<Phase>, String
 fn in_guest(bench: &Bench, calls: &Calls, mut guest: Guest) -> Result<Vec<Phase>, String> {
     // Without discard: the file system lies on a device that has been written over, as after the warm-up.
     guest.run("mkfs.f2fs -q -f -t 0 /dev/vda && mount -t f2fs /dev/vda /mnt")?;
-    // F2FS writes small volumes in place and reuses segments early (f2fs_tuning_parameters in fs/f2fs/super.c of Linux);
-    // these are its settings for those of more than 16 GiB, as the papers have.
+    // F2FS writes small volumes in place and reuses segments early (f2fs_tuning_parameters in fs/f2fs/super.c
+    // of Linux); these are its settings for those of more than 16 GiB, as the papers have.
     guest.run("mount -o remount,alloc_mode=default /mnt && echo 16 >/sys/fs/f2fs/vda/ipu_policy")?;
     for call in &calls.load {
         guest.fio(call, &calls.options)?;

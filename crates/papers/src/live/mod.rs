@@ -1,5 +1,5 @@
-//! Experiments on a live device: the scheme behind an image, real programs in front of it, and every answer held until
-//! the device model gives it.
+//! Experiments on a live device: the scheme behind an image, real programs in front of it, and every answer
+//! held until the device model gives it.
 //!
 //! | file | runs |
 //! | --- | --- |
@@ -7,8 +7,9 @@
 //! | `rocksdb.rs` | RocksDB's db_bench, on ext4 on a loop device |
 //! | `f2fs.rs` | fio on F2FS, in a virtual machine |
 //!
-//! Before, the device gets the same warm-up as in a simulation, as fast as it takes it. What the programs say of
-//! throughput and latency, and what the FTL counted meanwhile, are phases of the same record as a simulation's.
+//! Before, the device gets the same warm-up as in a simulation, as fast as it takes it. What the programs say
+//! of throughput and latency, and what the FTL counted meanwhile, are phases of the same record as a
+//! simulation's.
 
 mod f2fs;
 mod fio;
@@ -44,8 +45,8 @@ pub enum Live {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calls {
-    /// What makes the database or the files, not paced and not measured: each a value of `--benchmarks`, or the name of
-    /// a job, and options of its own.
+    /// What makes the database or the files, not paced and not measured: each a value of `--benchmarks`, or
+    /// the name of a job, and options of its own.
     pub load: Vec<String>,
     /// What is measured, each a phase that has the name of its benchmark or job.
     pub run: Vec<String>,
@@ -53,7 +54,8 @@ pub struct Calls {
     pub options: String,
 }
 
-/// Why something could not be measured on a live device: what this machine lacks, or what failed; one sentence.
+/// Why something could not be measured on a live device: what this machine lacks, or what failed; one
+/// sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Failure(String);
@@ -150,7 +152,8 @@ impl Bench {
         self.export.request(&request, &mut to).map_err(failed)
     }
 
-    /// Runs `body` paced, and gives what it gives with what the FTL counted meanwhile, as a phase without requests.
+    /// Runs `body` paced, and gives what it gives with what the FTL counted meanwhile, as a phase without
+    /// requests.
     fn paced<T>(
         &self,
         name: &str,
@@ -201,7 +204,8 @@ fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String
     Ok(export)
 }
 
-/// Runs `body` while `serve` serves the device, which it does until `stop` is asked for; it gives the words of a panic.
+/// Runs `body` while `serve` serves the device, which it does until `stop` is asked for; it gives the words
+/// of a panic.
 fn beside<T>(
     stop: &Stop,
     serve: impl FnOnce() -> Result<Option<String>, LiveError> + Send,

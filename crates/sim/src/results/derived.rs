@@ -98,7 +98,8 @@ impl Phase {
         let pages = self.pages_written as f64;
         let total = ratio(self.flash_total().programs as f64, pages)?;
         let of = |name: &str, programs: u64| Some((name.to_owned(), ratio(programs as f64, pages)?));
-        // Known causes first and in their order, then any the table above does not know, so that nothing is lost.
+        // Known causes first and in their order, then any the table above does not know, so that nothing is
+        // lost.
         let known = CAUSES.iter().filter_map(|&name| self.flash.get_key_value(name));
         let unknown = self.flash.iter().filter(|(name, _)| !CAUSES.contains(&name.as_str()));
         let by_cause = known
@@ -163,7 +164,8 @@ impl MappingCounts {
         ratio(self.gc_hits as f64, (self.gc_hits + self.gc_misses) as f64)
     }
 
-    /// Share of replaced entries that were dirty, 0..=1 (the TPFTL paper's probability of replacing a dirty entry).
+    /// Share of replaced entries that were dirty, 0..=1 (the TPFTL paper's probability of replacing a dirty
+    /// entry).
     pub fn dirty_share(&self) -> Option<f64> {
         ratio(self.dirty_evictions as f64, self.evictions as f64)
     }
@@ -277,7 +279,8 @@ pub struct Rates {
     pub flush: Option<f64>,
 }
 
-/// The ratios of a phase as the JSON output carries them, under `derived`. Ignored when a record is read back.
+/// The ratios of a phase as the JSON output carries them, under `derived`. Ignored when a record is read
+/// back.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Derived {
     /// Requests per second.

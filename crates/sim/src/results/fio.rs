@@ -1,7 +1,9 @@
-//! fio's own JSON (`fio --output-format=json`, the layout of fio 3.33), so that tools made for fio read a run.
+//! fio's own JSON (`fio --output-format=json`, the layout of fio 3.33), so that tools made for fio read a
+//! run.
 //!
-//! One job for each phase. What differs: `timestamp` is 0 (a run depends on its seed, not on the day); `slat_ns` is
-//! empty because submission takes no simulated time; percentiles are as exact as the bins of a summary (1 %).
+//! One job for each phase. What differs: `timestamp` is 0 (a run depends on its seed, not on the day);
+//! `slat_ns` is empty because submission takes no simulated time; percentiles are as exact as the bins of a
+//! summary (1 %).
 
 use serde_json::{json, Map, Value};
 
@@ -20,8 +22,8 @@ pub fn fio_json(run: &Run) -> Value {
     fio_json_runs(std::slice::from_ref(run))
 }
 
-/// Several runs in one document of fio's JSON; a job's name is the phase's, behind the scheme's when there are several,
-/// and behind the parameters' where schemes alone do not tell the runs apart.
+/// Several runs in one document of fio's JSON; a job's name is the phase's, behind the scheme's when there
+/// are several, and behind the parameters' where schemes alone do not tell the runs apart.
 pub fn fio_json_runs(runs: &[Run]) -> Value {
     let mut jobs = Vec::new();
     for run in runs {
@@ -189,7 +191,8 @@ impl Spread {
     }
 }
 
-/// Requests/s and KiB/s over the series; a sample counts pages, so both are scaled by the phase's pages per request.
+/// Requests/s and KiB/s over the series; a sample counts pages, so both are scaled by the phase's pages per
+/// request.
 fn series_rates(phase: &Phase, kind: Kind) -> (Spread, Spread) {
     let requests = phase.requests[kind];
     let pages = match kind {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Lowest latency the histogram tells apart, ns.
 pub const LOWEST_NS: u64 = 1;
-/// Highest latency the histogram holds, ns (100 s); longer ones count in its last bin, their sum and maximum exactly.
+/// Highest latency the histogram holds, ns (100 s); longer ones count in its last bin, their sum and maximum
+/// exactly.
 pub const HIGHEST_NS: u64 = 100_000_000_000;
 
 /// Significant decimal digits of a recorded latency.
@@ -170,7 +171,8 @@ pub struct LatencySummary {
 }
 
 impl LatencySummary {
-    /// The latency below or at which the share `quantile` of the requests stayed, ns, as exact as the bins (1 %).
+    /// The latency below or at which the share `quantile` of the requests stayed, ns, as exact as the bins (1
+    /// %).
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let mut below = 0;
         for &Bin(upper_ns, count) in &self.bins {
@@ -182,7 +184,8 @@ impl LatencySummary {
         self.max_ns
     }
 
-    /// Points `(latency ns, share of requests at or below it)` of the cumulative distribution; the last share is 1.
+    /// Points `(latency ns, share of requests at or below it)` of the cumulative distribution; the last share
+    /// is 1.
     pub fn cumulative(&self) -> Vec<(u64, f64)> {
         let mut below = 0;
         self.bins

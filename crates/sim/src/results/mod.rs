@@ -8,8 +8,8 @@
 //! | [`Derived`] (`derived.rs`) | ratios computed from counters; never stored, never NaN or infinite |
 //! | [`to_json`], [`to_csv`] (`output.rs`), [`fio_json`] (`fio.rs`) | the machine-readable outputs |
 //!
-//! Only counters are stored. Every ratio is a method that returns `None` when its denominator is zero, so that a
-//! phase without writes has no write amplification instead of a NaN.
+//! Only counters are stored. Every ratio is a method that returns `None` when its denominator is zero, so
+//! that a phase without writes has no write amplification instead of a NaN.
 
 mod derived;
 mod fio;
@@ -253,7 +253,8 @@ pub struct GcReserve {
     pub bytes: u64,
     /// A host write collects first when fewer free superblocks than this are left, count.
     pub foreground_superblocks: u32,
-    /// Idle time is used for collection when fewer free superblocks than this are left, count; 0 means never.
+    /// Idle time is used for collection when fewer free superblocks than this are left, count; 0 means
+    /// never.
     pub background_superblocks: u32,
 }
 

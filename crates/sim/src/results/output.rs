@@ -144,7 +144,8 @@ fn is_flat(value: &Value) -> bool {
     }
 }
 
-/// Names of the CSV columns, in order. Units are in the names; an empty cell is a ratio without a denominator.
+/// Names of the CSV columns, in order. Units are in the names; an empty cell is a ratio without a
+/// denominator.
 pub fn csv_header() -> Vec<String> {
     let empty = Run::default();
     columns(&empty, &Phase::default()).into_iter().map(|(name, _)| name).collect()
@@ -166,8 +167,8 @@ pub fn to_csv(runs: &[Run]) -> Result<String, OutputError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Names of what registered schemes count themselves, each once, in the order of the schemes: a column for each, which is
-/// empty for the others.
+/// Names of what registered schemes count themselves, each once, in the order of the schemes: a column for
+/// each, which is empty for the others.
 fn own_stats() -> Vec<&'static str> {
     let mut names = Vec::new();
     for stat in ftl::schemes::ALL.iter().flat_map(|info| info.stats) {

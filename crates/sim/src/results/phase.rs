@@ -108,7 +108,8 @@ pub struct Phase {
     pub mapping: MappingCounts,
     /// What garbage collection did.
     pub gc: GcCounts,
-    /// What the scheme counted itself, by the name under which [`SchemeInfo::stats`](super::SchemeInfo::stats) explains it.
+    /// What the scheme counted itself, by the name under which
+    /// [`SchemeInfo::stats`](super::SchemeInfo::stats) explains it.
     pub stats: BTreeMap<String, u64>,
     /// Wear at the end of the phase.
     pub wear: Wear,
@@ -116,8 +117,9 @@ pub struct Phase {
     pub energy: EnergyUse,
     /// How busy the dies were; none without a clock.
     pub die_use: Option<DieUse>,
-    /// Requests outstanding, averaged over the elapsed time (the integral of requests in flight over time, not
-    /// rate times latency: [`Phase::little_queue_depth`] gives that, and the two must agree); none without a clock.
+    /// Requests outstanding, averaged over the elapsed time (the integral of requests in flight over time,
+    /// not rate times latency: [`Phase::little_queue_depth`] gives that, and the two must agree); none
+    /// without a clock.
     pub mean_queue_depth: Option<f64>,
     /// Faults of the flash and their effect on requests.
     pub faults: Faults,
@@ -126,7 +128,8 @@ pub struct Phase {
     pub program_ops_per_s: Option<f64>,
     /// The phase over time, oldest first.
     pub series: Vec<Sample>,
-    /// What a demand-cached mapping held over time, oldest first: every 10,000 lookups, or a power of two times as many.
+    /// What a demand-cached mapping held over time, oldest first: every 10,000 lookups, or a power of two
+    /// times as many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cache_samples: Vec<CacheSample>,
     /// Cached translation pages seen at those moments, by their dirty entries: index 0 is pages without any.
@@ -153,7 +156,8 @@ impl Phase {
         self.stats.get(name).map(|&value| value as f64)
     }
 
-    /// One statistic of the scheme's own set in relation to another; `None` when that one is missing, or zero.
+    /// One statistic of the scheme's own set in relation to another; `None` when that one is missing, or
+    /// zero.
     pub fn stat_ratio(&self, name: &str, of: &str) -> Option<f64> {
         ratio(self.stat(name)?, self.stat(of)?)
     }

@@ -296,7 +296,8 @@ impl Input {
     }
 }
 
-/// Refuses the first key that was given although it is for another workload: key, whether it was given, what to do.
+/// Refuses the first key that was given although it is for another workload: key, whether it was given, what
+/// to do.
 fn refuse(whose: &str, keys: &[(&str, bool, &str)]) -> Result<(), SetupError> {
     match keys.iter().find(|(_, given, _)| *given) {
         Some((key, _, instead)) => Err(SetupError::unsuitable(key, format!("is for {whose}; {instead}"))),

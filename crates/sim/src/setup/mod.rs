@@ -1,5 +1,5 @@
-//! What to run, as data: a device, a workload, a clock. The command line, figure files and other programs fill the same
-//! [`Setup`]; [`Setup::resolve`] turns it into [`Experiment`]s.
+//! What to run, as data: a device, a workload, a clock. The command line, figure files and other programs
+//! fill the same [`Setup`]; [`Setup::resolve`] turns it into [`Experiment`]s.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -31,10 +31,11 @@ pub use values::{
     WarmUp,
 };
 
-/// One workload on one device, for any number of schemes. What is not given is chosen: a small device that holds the
-/// workload, 3 % of the mapping in the cache, the queue model, seed 1.
+/// One workload on one device, for any number of schemes. What is not given is chosen: a small device that
+/// holds the workload, 3 % of the mapping in the cache, the queue model, seed 1.
 ///
-/// As text it has the keys that are the long options of `ftl compare`, and values are written as there, or as numbers:
+/// As text it has the keys that are the long options of `ftl compare`, and values are written as there, or as
+/// numbers:
 ///
 /// ```
 /// let setup: sim::Setup = serde_json::from_str(

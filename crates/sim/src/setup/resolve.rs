@@ -98,7 +98,8 @@ fn device(asked: &Setup, input: &Input) -> Result<(Device, bool), SetupError> {
     Ok((device, chosen))
 }
 
-/// A device with a `factor`-th of the `parts` that `count` names, and of the exported capacity; as it is without a factor.
+/// A device with a `factor`-th of the `parts` that `count` names, and of the exported capacity; as it is
+/// without a factor.
 fn smaller(
     mut device: Device,
     factor: Option<u32>,
@@ -365,8 +366,8 @@ fn warm_up(
     })
 }
 
-/// Random reads that push the entries which writes left dirty out of the mapping cache. A scheme that writes such
-/// entries back one by one would otherwise spend the whole of a short trace on the warm-up's.
+/// Random reads that push the entries which writes left dirty out of the mapping cache. A scheme that writes
+/// such entries back one by one would otherwise spend the whole of a short trace on the warm-up's.
 fn settling(cache: CacheSize, device: &Device) -> Result<PhaseSpec, BadValue> {
     let entries = cache.bytes(device.exported_pages)? / SMALLEST_ENTRY_BYTES;
     let reads = (SETTLING_READS * entries).min(2 * u64::from(device.exported_pages)).max(1);
@@ -448,7 +449,8 @@ fn set(base: &mut Experiment, setup: &Setup) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// Opens every job's requests, so that a job that does not fit is told of before the warm-up and not after it.
+/// Opens every job's requests, so that a job that does not fit is told of before the warm-up and not after
+/// it.
 fn check_jobs(base: &Experiment) -> Result<(), InputError> {
     let clock_off = base.timing == TimingModel::NoClock;
     let phases = base.warm_up.iter().map(|phase| (phase, true));

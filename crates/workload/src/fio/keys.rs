@@ -9,8 +9,8 @@ pub(super) enum Treatment {
     Harmless,
     /// Accepted, with this remark.
     Remark(&'static str),
-    /// It would change the experiment: refused unless its value is one of those that switch it off. The text says
-    /// what would be right.
+    /// It would change the experiment: refused unless its value is one of those that switch it off. The text
+    /// says what would be right.
     Refused { off: &'static [&'static str], instead: &'static str },
 }
 

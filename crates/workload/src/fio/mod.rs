@@ -1,18 +1,18 @@
 //! fio job files, read as fio reads them and run in virtual time.
 //!
-//! A file is a list of sections; `[global]` sections set defaults for the jobs below them. Jobs run together until a
-//! section with `stonewall` starts the next [`Phase`]. One convention is ours, and still valid for fio itself: a
-//! section whose name starts with `warmup` is run with the clock off and not measured.
+//! A file is a list of sections; `[global]` sections set defaults for the jobs below them. Jobs run together
+//! until a section with `stonewall` starts the next [`Phase`]. One convention is ours, and still valid for
+//! fio itself: a section whose name starts with `warmup` is run with the clock off and not measured.
 //!
 //! What differs from fio, because there is one device and no file system:
-//! - all jobs and all their clones share the device, as if `filename=` named it; `size` without a value is the
-//!   device less the offset;
-//! - the order of random blocks is ours, the coverage is fio's: without `norandommap` each block is visited once per
-//!   pass, by a permutation for one block size and a bitmap for several; each pass has an order of its own, where fio
-//!   repeats the first;
+//! - all jobs and all their clones share the device, as if `filename=` named it; `size` without a value is
+//!   the device less the offset;
+//! - the order of random blocks is ours, the coverage is fio's: without `norandommap` each block is visited
+//!   once per pass, by a permutation for one block size and a bitmap for several; each pass has an order of
+//!   its own, where fio repeats the first;
 //! - `fsync=N` flushes after every N writes; fio 3.33 repeats that flush while reads follow in a mixed job;
-//! - `zipf` follows the law exactly; `normal` is a bell over the addresses, as the manual describes it, where fio 3.33
-//!   scatters it by a hash;
+//! - `zipf` follows the law exactly; `normal` is a bell over the addresses, as the manual describes it, where
+//!   fio 3.33 scatters it by a hash;
 //! - a last partial block of a region is left out;
 //! - `bsrange` is uniform over the multiples of its lower end.
 //!

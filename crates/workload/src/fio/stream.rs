@@ -9,8 +9,8 @@ use crate::{InputError, Kind, Request};
 
 /// The requests of one clone of a job, without end when the job is `time_based`.
 ///
-/// `runtime`, `thinktime` and the queue depth are for the host model to apply: the stream only carries them. With
-/// `rate_iops`, `arrival_ns` is the earliest time at which a request may be issued; without it, it is 0.
+/// `runtime`, `thinktime` and the queue depth are for the host model to apply: the stream only carries them.
+/// With `rate_iops`, `arrival_ns` is the earliest time at which a request may be issued; without it, it is 0.
 #[derive(Debug, Clone)]
 pub struct JobStream {
     pattern: Mix,
@@ -259,8 +259,8 @@ impl JobStream {
         (at, bytes)
     }
 
-    /// A request across the end of the region becomes as long as there is room; a sequential one without room begins
-    /// again.
+    /// A request across the end of the region becomes as long as there is room; a sequential one without room
+    /// begins again.
     #[cold]
     fn fit(&self, direction: usize, at: u64, bytes: u64) -> (u64, u64) {
         let sizes = &self.sizes[direction];
@@ -409,8 +409,8 @@ impl JobStream {
 }
 
 impl JobSpec {
-    /// The streams of all clones on a device of `device_bytes`. The same `seed` gives the same requests; each job and
-    /// each clone draws its own.
+    /// The streams of all clones on a device of `device_bytes`. The same `seed` gives the same requests; each
+    /// job and each clone draws its own.
     ///
     /// Errors: a region that leaves the device, or that does not hold one block.
     pub fn streams(&self, device_bytes: u64, seed: u64) -> Result<Vec<JobStream>, InputError> {

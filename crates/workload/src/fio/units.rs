@@ -32,7 +32,8 @@ fn split_number(text: &str) -> Option<(u64, String)> {
     Some((number, text[digits..].trim().to_ascii_lowercase()))
 }
 
-/// A size in fio's notation. `kb_base` is 1024 (fio's default: k = 1024, kib = 1000) or 1000 (k = 1000, kib = 1024).
+/// A size in fio's notation. `kb_base` is 1024 (fio's default: k = 1024, kib = 1000) or 1000 (k = 1000, kib =
+/// 1024).
 pub(super) fn size(text: &str, kb_base: u64) -> Option<Amount> {
     let (number, suffix) = split_number(text)?;
     if suffix == "%" {
@@ -108,8 +109,8 @@ pub(super) fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Up to three comma-separated parts for read, write and trim. A missing part repeats the one before it; an empty
-/// one keeps the default (`None`), and a trailing comma ends the repetition, as in fio.
+/// Up to three comma-separated parts for read, write and trim. A missing part repeats the one before it; an
+/// empty one keeps the default (`None`), and a trailing comma ends the repetition, as in fio.
 pub(super) fn directions(text: &str) -> Option<[Option<&str>; 3]> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     if parts.len() > 3 {

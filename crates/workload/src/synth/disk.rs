@@ -1,4 +1,5 @@
-//! Space of a file system in pages of 4 KiB: extents are taken from where the last one ended, as ext4 goes on from its goal.
+//! Space of a file system in pages of 4 KiB: extents are taken from where the last one ended, as ext4 goes on
+//! from its goal.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! A file system that writes in place, as ext4 does.
 //!
-//! A file gets the next free pages and keeps them; directories are not modelled. A journal of 128 MiB takes a page for each
-//! eight changes, when a file is synced or every 64 changes. Deleting a file trims nothing, as ext4 without `discard`.
+//! A file gets the next free pages and keeps them; directories are not modelled. A journal of 128 MiB takes a
+//! page for each eight changes, when a file is synced or every 64 changes. Deleting a file trims nothing, as
+//! ext4 without `discard`.
 
 use std::ops::Range;
 

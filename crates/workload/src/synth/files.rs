@@ -1,19 +1,21 @@
-//! Filebench on a file system: what the block device sees of its fileserver, webserver, varmail and videoserver
-//! personalities.
+//! Filebench on a file system: what the block device sees of its fileserver, webserver, varmail and
+//! videoserver personalities.
 //!
-//! Followed are `workloads/fileserver.f`, `webserver.f`, `varmail.f` and `videoserver.f` of Filebench 1.5: the flow operations of
-//! a thread in their order, file sizes from a gamma distribution of shape 1.5 (videos: all alike), `appendfilerand` of a
-//! random size up to 16 KiB, writes of videos of 1 MiB and reads of 256 KiB, and the share of files that exist at the start
-//! (`prealloc`). Number and mean size of files and the number of threads are those of the paper that a generator names.
-//! What is ours:
+//! Followed are `workloads/fileserver.f`, `webserver.f`, `varmail.f` and `videoserver.f` of Filebench 1.5:
+//! the flow operations of a thread in their order, file sizes from a gamma distribution of shape 1.5 (videos:
+//! all alike), `appendfilerand` of a random size up to 16 KiB, writes of videos of 1 MiB and reads of 256
+//! KiB, and the share of files that exist at the start (`prealloc`). Number and mean size of files and the
+//! number of threads are those of the paper that a generator names. What is ours:
 //!
 //! - The file system is one of ours: `ext4.rs` or `f2fs/`.
-//! - There is no page cache: every read of a file reads its pages, in requests of up to 128 KiB (Linux's read-ahead); writes
-//!   go out in requests of up to 512 KiB.
-//! - Threads take turns; that a thread waits for its own requests is left to the depth at which they are replayed.
-//! - Where the paper states a share of reads, a thread reads at the places of its flow until that share of all pages read
-//!   and written is reached, which may be several files, or none.
-//! - Of the videos, as many are active as in `videoserver.f`, 32 of 226; a reader goes on with another when it is through.
+//! - There is no page cache: every read of a file reads its pages, in requests of up to 128 KiB (Linux's
+//!   read-ahead); writes go out in requests of up to 512 KiB.
+//! - Threads take turns; that a thread waits for its own requests is left to the depth at which they are
+//!   replayed.
+//! - Where the paper states a share of reads, a thread reads at the places of its flow until that share of
+//!   all pages read and written is reached, which may be several files, or none.
+//! - Of the videos, as many are active as in `videoserver.f`, 32 of 226; a reader goes on with another when
+//!   it is through.
 //! - On a device that is too small for it, the fileset has fewer files, or shorter videos.
 
 use std::ops::Range;
@@ -60,7 +62,8 @@ pub(super) struct Personality {
     pub(super) laid_out: u64,
     /// Files of a directory.
     pub(super) dir_width: u32,
-    /// Of the pages of files that are read and written, so many are read, percent; `None`: as many as the flow reads.
+    /// Of the pages of files that are read and written, so many are read, percent; `None`: as many as the
+    /// flow reads.
     pub(super) reads: Option<u64>,
     pub(super) flow: Flow,
 }
@@ -234,7 +237,8 @@ impl<S: FileSystem> Files<S> {
         (bytes as u64).clamp(1, LARGEST * self.mean)
     }
 
-    /// Goes on with the flow of the thread whose turn it is: by a round, or by operations until one makes requests.
+    /// Goes on with the flow of the thread whose turn it is: by a round, or by operations until one makes
+    /// requests.
     fn work(&mut self) {
         loop {
             let operation = self.operations[self.turn];

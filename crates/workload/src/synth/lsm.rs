@@ -1,20 +1,22 @@
-//! A key-value store on a log-structured merge tree, after RocksDB's leveled compaction, as the block device sees it.
+//! A key-value store on a log-structured merge tree, after RocksDB's leveled compaction, as the block device
+//! sees it.
 //!
-//! Followed is the order of LearnedFTL's section IV-D: `fillseq`, then `overwrite`, until the store takes up about 80 % of
-//! the device; then `readrandom` or `readseq` by one thread. The tree has RocksDB's default sizes: memtables and files of
-//! 64 MiB, compaction of level 0 at four files, three more levels of which each holds a tenth of the next (dynamic level
-//! sizes), no Bloom filter.
+//! Followed is the order of LearnedFTL's section IV-D: `fillseq`, then `overwrite`, until the store takes up
+//! about 80 % of the device; then `readrandom` or `readseq` by one thread. The tree has RocksDB's default
+//! sizes: memtables and files of 64 MiB, compaction of level 0 at four files, three more levels of which each
+//! holds a tenth of the next (dynamic level sizes), no Bloom filter.
 //! What is ours:
 //!
-//! - A file is a range of keys with a number of entries of 1 KiB spread evenly over it. Merging two ranges keeps the expected
-//!   number of distinct keys, so compactions need no keys of their own.
-//! - The write-ahead log of a memtable is written in 1 MiB pieces and trimmed with its files' predecessors when the
-//!   memtable is flushed; compactions read their inputs, write their outputs in 1 MiB pieces, and trim the inputs (as ext4
-//!   does with `discard`). Flushes are not overlapped with compactions.
-//! - A get looks at the files of level 0 from the newest, then at one file a level, and reads a block of 4 KiB in each until
-//!   the key is found; which level holds a key follows from the levels' shares of all entries. The first look at a file reads
-//!   its index, 25 bytes for each block; the table cache keeps it.
-//! - `readseq` goes through all levels at once in the order of keys, in reads of 128 KiB (Linux's read-ahead).
+//! - A file is a range of keys with a number of entries of 1 KiB spread evenly over it. Merging two ranges
+//!   keeps the expected number of distinct keys, so compactions need no keys of their own.
+//! - The write-ahead log of a memtable is written in 1 MiB pieces and trimmed with its files' predecessors
+//!   when the memtable is flushed; compactions read their inputs, write their outputs in 1 MiB pieces, and
+//!   trim the inputs (as ext4 does with `discard`). Flushes are not overlapped with compactions.
+//! - A get looks at the files of level 0 from the newest, then at one file a level, and reads a block of 4
+//!   KiB in each until the key is found; which level holds a key follows from the levels' shares of all
+//!   entries. The first look at a file reads its index, 25 bytes for each block; the table cache keeps it.
+//! - `readseq` goes through all levels at once in the order of keys, in reads of 128 KiB (Linux's
+//!   read-ahead).
 //! - On a smaller device the store is smaller, and so are its files where they would be fewer than 128.
 
 use super::disk::Disk;
@@ -30,7 +32,8 @@ const FILE_ENTRIES: u64 = (64 << 20) / ENTRY_BYTES;
 const LEVEL0_FILES: usize = 4;
 const GROWTH: u64 = 10;
 const LEVELS: usize = 4;
-/// Live keys, as a share of the space, percent: what the upper levels and a compaction hold twice comes on top.
+/// Live keys, as a share of the space, percent: what the upper levels and a compaction hold twice comes on
+/// top.
 const FILL: u64 = 68;
 const PIECE: u32 = 256;
 const INDEX_BYTES_A_BLOCK: u64 = 25;

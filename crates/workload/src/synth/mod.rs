@@ -1,27 +1,29 @@
 //! Seeded generators that stand in for traces which are not ours to ship. Everything they make is synthetic.
 //!
-//! Each is calibrated to published statistics of a trace: the share of writes, the mean size, the share of sequential
-//! reads and writes (a request that starts where the one of the same kind before it ended) and the address space;
-//! [`calibration`] measures how close it comes. What was not published is modelled, the same way for all, with parameters
-//! chosen by hand. Those of `msr-ts` and `msr-src` were chosen until an LRU of 32,768 pages hit about as often as the
-//! TPFTL paper lets one expect of DFTL (0.80 and 0.84), so a hit ratio measured on them is no evidence of its own for the
-//! paper's; the published statistics were not touched by that. The streams of `financial1` and `financial2` were widened
-//! at the same time, because that paper gains from prefetching there.
+//! Each is calibrated to published statistics of a trace: the share of writes, the mean size, the share of
+//! sequential reads and writes (a request that starts where the one of the same kind before it ended) and the
+//! address space; [`calibration`] measures how close it comes. What was not published is modelled, the same
+//! way for all, with parameters chosen by hand. Those of `msr-ts` and `msr-src` were chosen until an LRU of
+//! 32,768 pages hit about as often as the TPFTL paper lets one expect of DFTL (0.80 and 0.84), so a hit ratio
+//! measured on them is no evidence of its own for the paper's; the published statistics were not touched by
+//! that. The streams of `financial1` and `financial2` were widened at the same time, because that paper gains
+//! from prefetching there.
 //!
-//! Popularity is Zipf over extents scattered in the address space, a share of requests returns to one of the last 1,024
-//! addresses (temporal locality), a share goes on with one of eight sequential streams (spatial locality that requests of
-//! other streams interrupt), each of which goes round in a zone some eight times and then moves to another.
+//! Popularity is Zipf over extents scattered in the address space, a share of requests returns to one of the
+//! last 1,024 addresses (temporal locality), a share goes on with one of eight sequential streams (spatial
+//! locality that requests of other streams interrupt), each of which goes round in a zone some eight times
+//! and then moves to another.
 //!
 //! Arrivals are exponential with a mean gap ([`Synth::mean_gap_ns`], our choice) at which an open-loop replay
-//! does not saturate the small devices of the papers: 8.2 ms and 11.1 ms for Financial1 and Financial2, 20 ms for the
-//! MSR servers, 2.57 ms for WebSearch (that of its first 50,000 rows) and 1 ms for Systor '17.
+//! does not saturate the small devices of the papers: 8.2 ms and 11.1 ms for Financial1 and Financial2, 20 ms
+//! for the MSR servers, 2.57 ms for WebSearch (that of its first 50,000 rows) and 1 ms for Systor '17.
 
 //!
-//! The ten workloads of the ADAPT paper (`spc1`, `tpcc-20`, `msr-hm_0` to `msr-web_0`) are cut in its pages of 2 KiB, and
-//! in them large requests are sequential more often than small ones: see `servers.rs`.
+//! The ten workloads of the ADAPT paper (`spc1`, `tpcc-20`, `msr-hm_0` to `msr-web_0`) are cut in its pages
+//! of 2 KiB, and in them large requests are sequential more often than small ones: see `servers.rs`.
 //!
-//! The `filebench`, `f2fs` and `rocksdb` generators are of another kind: threads of a program on a file system, which wait
-//! for their requests and have no arrival times; see `files.rs`, `f2fs/` and `lsm.rs`.
+//! The `filebench`, `f2fs` and `rocksdb` generators are of another kind: threads of a program on a file
+//! system, which wait for their requests and have no arrival times; see `files.rs`, `f2fs/` and `lsm.rs`.
 
 mod disk;
 mod ext4;
@@ -45,7 +47,8 @@ use crate::profile::Profile;
 use crate::random::derive_seed;
 use crate::{InputError, Kind, Request};
 
-/// How the shipped sample `examples/oltp-sample.spc` was made: generator, requests, seed. Of our own making, synthetic.
+/// How the shipped sample `examples/oltp-sample.spc` was made: generator, requests, seed. Of our own making,
+/// synthetic.
 pub const SAMPLE: (&str, u64, u64) = ("financial1", 8_000, 2026);
 
 /// All generators.
@@ -79,8 +82,8 @@ impl Synth {
         self.stream_on(requests, seed, self.span_bytes())
     }
 
-    /// `requests` requests on a device of `device_bytes`. A generator that is [`elastic`](Synth::elastic) fits itself
-    /// into it; addresses of the others do not depend on it.
+    /// `requests` requests on a device of `device_bytes`. A generator that is [`elastic`](Synth::elastic)
+    /// fits itself into it; addresses of the others do not depend on it.
     pub fn stream_on(&'static self, requests: u64, seed: u64, device_bytes: u64) -> Stream {
         let seed = self.seed(seed);
         let bytes = device_bytes.min(self.span_bytes());
@@ -92,7 +95,8 @@ impl Synth {
         Stream { inner, left: requests }
     }
 
-    /// The requests that lay out what [`Synth::stream_on`] of the same seed finds on the device; `None`: it finds nothing.
+    /// The requests that lay out what [`Synth::stream_on`] of the same seed finds on the device; `None`: it
+    /// finds nothing.
     pub fn preparation(&'static self, seed: u64, device_bytes: u64) -> Option<Stream> {
         let seed = self.seed(seed);
         let bytes = device_bytes.min(self.span_bytes());
@@ -109,7 +113,8 @@ impl Synth {
         derive_seed(seed, self.name.bytes().fold(0_u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into())))
     }
 
-    /// Requests in flight at once of a generator whose threads wait for their requests; `None`: requests arrive at times.
+    /// Requests in flight at once of a generator whose threads wait for their requests; `None`: requests
+    /// arrive at times.
     pub fn threads(&self) -> Option<u32> {
         match &self.shape {
             Shape::Extents(_) => None,
@@ -123,7 +128,8 @@ impl Synth {
         !matches!(self.shape, Shape::Extents(_))
     }
 
-    /// The address space, bytes: the least that a device must have, or the most that an elastic generator uses.
+    /// The address space, bytes: the least that a device must have, or the most that an elastic generator
+    /// uses.
     pub fn span_bytes(&self) -> u64 {
         match &self.shape {
             Shape::Extents(model) => model.span_bytes,

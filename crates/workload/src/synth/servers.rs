@@ -1,12 +1,14 @@
 //! The ten workloads of the ADAPT paper (MSST 2012), in pages of 2 KiB.
 //!
-//! Its table I gives the shares of small (at most 4 KiB), medium (less than 16 KiB) and large requests; the text adds that
-//! 9.46 % of MSR-prn_0's requests write more than 64 KiB and 77.8 % of MSR-prxy_0's a single page. The paper fits the
-//! capacity of the device to each trace; here every address space is 8 GiB, that of the device `flashsim-slc`.
+//! Its table I gives the shares of small (at most 4 KiB), medium (less than 16 KiB) and large requests; the
+//! text adds that 9.46 % of MSR-prn_0's requests write more than 64 KiB and 77.8 % of MSR-prxy_0's a single
+//! page. The paper fits the capacity of the device to each trace; here every address space is 8 GiB, that of
+//! the device `flashsim-slc`.
 //!
-//! Chosen by hand, the same for all MSR volumes except prxy_0: how sizes spread inside a class, how often a large
-//! request goes on with a sequential stream (7 of 10), how skewed the others are. The sequential share of prxy_0's
-//! writes, and TPC-C's share of writes, were measured on cuts of the real traces (20,000 and 6,999 rows).
+//! Chosen by hand, the same for all MSR volumes except prxy_0: how sizes spread inside a class, how often a
+//! large request goes on with a sequential stream (7 of 10), how skewed the others are. The sequential share
+//! of prxy_0's writes, and TPC-C's share of writes, were measured on cuts of the real traces (20,000 and
+//! 6,999 rows).
 
 use super::models::Statistic::{
     self, LargeWrites, MediumWrites, SequentialWrites, SmallWrites, SpanMib, WriteShare,

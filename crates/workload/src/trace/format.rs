@@ -11,7 +11,8 @@ use crate::Kind;
 pub enum Format {
     /// UMass, SPC: `asu,lba(512 B),bytes,r|w,seconds[,...]`.
     Spc,
-    /// MSR Cambridge: `filetime(100 ns; seconds in some cuts),host,disk,Read|Write,offset(bytes),bytes,response`.
+    /// MSR Cambridge: `filetime(100 ns; seconds in some
+    /// cuts),host,disk,Read|Write,offset(bytes),bytes,response`.
     Msr,
     /// Systor '17: `Timestamp(s),Response,IOType(R|W),LUN,Offset(bytes),Size(bytes)`, with a header.
     Systor,
@@ -31,7 +32,8 @@ pub enum Format {
     Pixel,
     /// Nexus 5: `lba(512 B) sectors bytes flags(bit 0 = write) created(s) queued issued done`.
     Nexus,
-    /// Our own: `time_ns,kind(read|write|trim|flush),offset,bytes`, with a header; or a Parquet file of these columns.
+    /// Our own: `time_ns,kind(read|write|trim|flush),offset,bytes`, with a header; or a Parquet file of
+    /// these columns.
     Ftl,
 }
 
@@ -362,8 +364,9 @@ fn spc(line: &[u8]) -> Parsed<'_> {
     Ok(Some(plain(time_ns, device, kind, offset, bytes)))
 }
 
-/// Windows filetime counts 100 ns. Cuts of these traces in circulation count seconds from 0 instead: taken as seconds
-/// when the times are no filetimes of this century and would mean more than 100,000 requests a second.
+/// Windows filetime counts 100 ns. Cuts of these traces in circulation count seconds from 0 instead: taken as
+/// seconds when the times are no filetimes of this century and would mean more than 100,000 requests a
+/// second.
 fn msr_tick_ns(start: &[u8]) -> u64 {
     const NO_FILETIME: u64 = 1_000_000_000_000_000;
     let times = start

@@ -37,8 +37,8 @@ pub struct TraceInfo {
     pub sketch: Sketch,
 }
 
-/// Counts of reads and writes over time (columns, from the first arrival to the last) and address (rows, from the
-/// highest down to the lowest), by where a request starts.
+/// Counts of reads and writes over time (columns, from the first arrival to the last) and address (rows, from
+/// the highest down to the lowest), by where a request starts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sketch {
     /// Columns.
@@ -117,8 +117,8 @@ impl Sketch {
         *cell = cell.saturating_add(1);
     }
 
-    /// The grid as text: one panel for each kind that occurs, darker for more requests (each shade twice the share
-    /// of the fullest cell, on a logarithmic scale).
+    /// The grid as text: one panel for each kind that occurs, darker for more requests (each shade twice the
+    /// share of the fullest cell, on a logarithmic scale).
     pub fn render(&self) -> String {
         let mut out = String::new();
         for (name, cells) in [("reads", &self.reads), ("writes", &self.writes)] {

@@ -1,15 +1,17 @@
 //! Recorded block traces: recognised by content, read as a stream.
 //!
-//! Times are rebased to the first row. A step back of up to one second is jitter: the request arrives with the one
-//! before it. A longer one starts another recording, which goes on where the last ended. So arrivals never decrease
-//! and the order of the file is kept.
+//! Times are rebased to the first row. A step back of up to one second is jitter: the request arrives with
+//! the one before it. A longer one starts another recording, which goes on where the last ended. So arrivals
+//! never decrease and the order of the file is kept.
 //!
-//! A trace of several devices (SPC's ASU, MSR's disk, the device of MQSim ...) is laid out on ours with the devices one
-//! behind the other, in the order of their names (numbers by value), each rounded up to 1 MiB; this and
-//! [`AddressMap::Scale`] read the file twice, first for the extents. [`TraceOptions::device`] keeps one device alone.
+//! A trace of several devices (SPC's ASU, MSR's disk, the device of MQSim ...) is laid out on ours with the
+//! devices one behind the other, in the order of their names (numbers by value), each rounded up to 1 MiB;
+//! this and [`AddressMap::Scale`] read the file twice, first for the extents. [`TraceOptions::device`] keeps
+//! one device alone.
 //!
-//! blkparse's text holds each request several times. Dispatched requests (`D`) count when there is one in the first
-//! MiB of text, else queued ones (`Q`). A write with a flush before it (`FW`) gives a flush and a write.
+//! blkparse's text holds each request several times. Dispatched requests (`D`) count when there is one in the
+//! first MiB of text, else queued ones (`Q`). A write with a flush before it (`FW`) gives a flush and a
+//! write.
 
 mod fields;
 mod format;
@@ -171,8 +173,8 @@ fn format_of(path: &Path, lines: &Lines, asked: Option<Format>) -> Result<Format
 impl Trace {
     /// Opens a trace.
     ///
-    /// Errors: the file cannot be read, the format is not known, options that contradict each other, a device that
-    /// does not occur.
+    /// Errors: the file cannot be read, the format is not known, options that contradict each other, a device
+    /// that does not occur.
     pub fn open(path: impl AsRef<Path>, options: &TraceOptions) -> Result<Trace, InputError> {
         let path = path.as_ref();
         let lines = open_lines(path)?;
@@ -265,7 +267,8 @@ impl Trace {
         self.lines.compression()
     }
 
-    /// The devices of the trace and where each was laid out: (name, first byte, bytes). Empty for formats without.
+    /// The devices of the trace and where each was laid out: (name, first byte, bytes). Empty for formats
+    /// without.
     pub fn devices(&self) -> Vec<(String, u64, u64)> {
         self.devices
             .extents

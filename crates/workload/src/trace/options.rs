@@ -13,8 +13,8 @@ pub enum AddressMap {
     AsIs,
     /// Modulo the device; a request across the end is moved back so that it ends there.
     Wrap,
-    /// Multiply by device / span of the trace and round down to 4 KiB (the offset within 4 KiB is kept); a request
-    /// across the end is moved back.
+    /// Multiply by device / span of the trace and round down to 4 KiB (the offset within 4 KiB is kept); a
+    /// request across the end is moved back.
     Scale,
 }
 
@@ -86,9 +86,11 @@ pub struct TraceOptions {
     pub device_bytes: Option<u64>,
     /// What to do with addresses; `Wrap` and `Scale` need `device_bytes`.
     pub address: AddressMap,
-    /// Keep only the requests to this device, named as in the trace (`0`, or `prxy,0` for MSR), at its own addresses.
+    /// Keep only the requests to this device, named as in the trace (`0`, or `prxy,0` for MSR), at its own
+    /// addresses.
     pub device: Option<String>,
-    /// Keep only requests that arrive in this range of recorded time from the first row; arrivals count from its start.
+    /// Keep only requests that arrive in this range of recorded time from the first row; arrivals count from
+    /// its start.
     pub time_window_ns: Option<Range<u64>>,
     /// Keep only these rows (good rows, from 0); arrivals count from the first.
     pub rows: Option<Range<u64>>,

@@ -1,6 +1,8 @@
-//! Traces in Parquet files: the columns `time_ns`, `kind`, `offset` and `bytes`, for whatever else reads Parquet.
+//! Traces in Parquet files: the columns `time_ns`, `kind`, `offset` and `bytes`, for whatever else reads
+//! Parquet.
 //!
-//! Reading turns them into rows of text, so that there is one way into a trace. A flush has offset and bytes 0.
+//! Reading turns them into rows of text, so that there is one way into a trace. A flush has offset and bytes
+//! 0.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -155,7 +157,8 @@ impl Read for Rows {
     }
 }
 
-/// Writes requests as a Parquet file; returns the number of requests written. The file can be read once this has returned.
+/// Writes requests as a Parquet file; returns the number of requests written. The file can be read once this
+/// has returned.
 pub fn write_parquet(out: impl Write + Send, requests: impl IntoIterator<Item = Request>) -> io::Result<u64> {
     let schema = Arc::new(parse_message_type(SCHEMA).map_err(wrong)?);
     let mut properties = WriterProperties::builder();

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use crate::{Kind, Request};
 
-/// Writes requests as an SPC trace: ASU 0, 512-byte blocks, seconds with 6 digits. Trims and flushes have no form in
-/// SPC and are left out; the number of rows written is returned.
+/// Writes requests as an SPC trace: ASU 0, 512-byte blocks, seconds with 6 digits. Trims and flushes have no
+/// form in SPC and are left out; the number of rows written is returned.
 pub fn write_spc(out: &mut impl Write, requests: impl IntoIterator<Item = Request>) -> io::Result<u64> {
     let mut rows = 0;
     for r in requests {

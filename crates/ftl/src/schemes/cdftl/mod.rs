@@ -1,5 +1,5 @@
-//! CDFTL: Qin, Wang, Liu, Shao, "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in NAND
-//! Flash Memory Storage Systems", RTAS 2011.
+//! CDFTL: Qin, Wang, Liu, Shao, "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in
+//! NAND Flash Memory Storage Systems", RTAS 2011.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -10,12 +10,13 @@
 //! | GTD, translation pages | [`Table`] | `table` |
 //!
 //! Choices where only other papers' account is at hand, or they are silent:
-//! - A CMT entry is charged 8 bytes (LPN, PPN), a CTP page its content and 8 bytes (VTPN, links, dirty mark). Pages get half
-//!   of what the directory leaves (parameter `pages`), and at least one.
+//! - A CMT entry is charged 8 bytes (LPN, PPN), a CTP page its content and 8 bytes (VTPN, links, dirty mark).
+//!   Pages get half of what the directory leaves (parameter `pages`), and at least one.
 //! - An entry that is found in the CTP goes to the CMT too: it is active.
-//! - When every CMT entry is dirty and its page is not cached, the page of the least recently used one is loaded, as the
-//!   account has it: dirty entries leave only into a cached page.
-//! - A CTP page that leaves takes no dirty CMT entries along; they become cold dirty entries, as the account says.
+//! - When every CMT entry is dirty and its page is not cached, the page of the least recently used one is
+//!   loaded, as the account has it: dirty entries leave only into a cached page.
+//! - A CTP page that leaves takes no dirty CMT entries along; they become cold dirty entries, as the account
+//!   says.
 //! - What counts as replaced is a CTP page, because that is what a write-back can cost.
 //! - Room is made before the load, so that the page that was just loaded does not leave at once.
 //! - Collection changes a mapping in the CMT, else in the CTP, else on flash, one update a translation page.
@@ -45,8 +46,8 @@ const LEAST_ENTRIES: u64 = 8;
 
 /// Entries and translation pages in memory.
 ///
-/// A clean entry equals the cached page's, or flash's when the page is not cached; a dirty one is newer than both. An
-/// entry is pinned exactly when it is dirty and its page is not cached.
+/// A clean entry equals the cached page's, or flash's when the page is not cached; a dirty one is newer than
+/// both. An entry is pinned exactly when it is dirty and its page is not cached.
 #[derive(Clone, Debug)]
 pub struct TwoCaches {
     entries: PinnedLru,
@@ -89,7 +90,8 @@ impl TwoCaches {
         Ok(Lookup::new(mapped(ppn), known, how))
     }
 
-    /// Makes room for an entry in the first level: a clean one leaves freely, a dirty one into its cached page.
+    /// Makes room for an entry in the first level: a clean one leaves freely, a dirty one into its cached
+    /// page.
     fn kick_out<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         if !self.entries.is_full() {
             return Ok(at);

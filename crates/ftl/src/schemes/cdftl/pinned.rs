@@ -1,8 +1,8 @@
-//! LRU over single entries of which some may not leave: CDFTL's first level, where a dirty entry leaves only into a
-//! translation page that is in memory.
+//! LRU over single entries of which some may not leave: CDFTL's first level, where a dirty entry leaves only
+//! into a translation page that is in memory.
 //!
-//! Entries stand in two heaps by that, least recently used first. Heaps, because entries change sides in any order: in a
-//! list each would have to look for its place.
+//! Entries stand in two heaps by that, least recently used first. Heaps, because entries change sides in any
+//! order: in a list each would have to look for its place.
 
 use crate::cmt::entries::{Entries, Entry};
 use nand::{Done, Lpn};
@@ -104,7 +104,8 @@ impl PinnedLru {
         self.entries.find(lpn).map(|slot| self.entries.get(slot))
     }
 
-    /// The entry of an LPN, to be changed without counting as a use. [`PinnedLru::pin`] follows when that makes it stay.
+    /// The entry of an LPN, to be changed without counting as a use. [`PinnedLru::pin`] follows when that
+    /// makes it stay.
     #[inline]
     pub fn peek_mut(&mut self, lpn: Lpn) -> Option<&mut Entry> {
         self.entries.find(lpn).map(|slot| self.entries.get_mut(slot))

@@ -1,8 +1,8 @@
-//! Dynamic translation pages (HCFTL): mappings that left a cache together, packed into pages of their own; and the cache
-//! of what left last, from which such pages are made.
+//! Dynamic translation pages (HCFTL): mappings that left a cache together, packed into pages of their own;
+//! and the cache of what left last, from which such pages are made.
 //!
-//! A dynamic translation page (DTP) holds pairs of LPN and PPN, 8 bytes, ascending by LPN. What is charged for the index
-//! is what a firmware would hold: the LPNs in Elias-Fano code and two bits each.
+//! A dynamic translation page (DTP) holds pairs of LPN and PPN, 8 bytes, ascending by LPN. What is charged
+//! for the index is what a firmware would hold: the LPNs in Elias-Fano code and two bits each.
 
 use crate::cmt::census::Census;
 use crate::cmt::index::Index;
@@ -111,8 +111,8 @@ impl Evicted {
     }
 }
 
-/// What memory knows of the dynamic translation pages, which are used in turn. A *place* is a DTP's number times
-/// [`Dynamic::per_page`], and the position in it.
+/// What memory knows of the dynamic translation pages, which are used in turn. A *place* is a DTP's number
+/// times [`Dynamic::per_page`], and the position in it.
 #[derive(Clone, Debug)]
 pub struct Dynamic {
     per_page: u32,
@@ -136,8 +136,8 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    /// `pages` DTPs of `per_page` entries, none written yet, beside a table of `table_pages` translation pages
-    /// for `lpns` LPNs.
+    /// `pages` DTPs of `per_page` entries, none written yet, beside a table of `table_pages` translation
+    /// pages for `lpns` LPNs.
     pub fn new(pages: u32, per_page: u32, table_pages: u32, lpns: usize) -> Dynamic {
         let places = pages as usize * per_page as usize;
         Dynamic {
@@ -276,7 +276,8 @@ impl Dynamic {
         }
     }
 
-    /// The DTP that was emptied holds `entries` now; what it held does not count any more. Turns to the next one.
+    /// The DTP that was emptied holds `entries` now; what it held does not count any more. Turns to the next
+    /// one.
     pub fn written(&mut self, table: &Table, entries: &[Kept]) {
         let first = self.next * self.per_page;
         for place in first..first + self.lens[self.next as usize] {
@@ -337,8 +338,8 @@ fn low_bits(entries: u64, below: u64) -> u32 {
     below.div_ceil(entries.max(1)).next_power_of_two().trailing_zeros()
 }
 
-/// Bits of the Elias-Fano code of `entries` ascending numbers below `below`: the low bits of each as they are, and a one
-/// for each number at its high bits and its rank together.
+/// Bits of the Elias-Fano code of `entries` ascending numbers below `below`: the low bits of each as they
+/// are, and a one for each number at its high bits and its rank together.
 fn elias_fano_bits(entries: u64, below: u64) -> u64 {
     let low = low_bits(entries, below);
     entries * u64::from(low) + entries + (below >> low) + 1

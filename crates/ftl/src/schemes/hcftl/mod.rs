@@ -1,5 +1,5 @@
-//! HCFTL: Chen, Li, Pan, Lyu, Li, Xu, "HCFTL: A Locality-Aware Page-Level Flash Translation Layer", DATE 2019; and its
-//! longer form, Pan, Chen, Zhao, Xu, IEEE TCAD 2021.
+//! HCFTL: Chen, Li, Pan, Lyu, Li, Xu, "HCFTL: A Locality-Aware Page-Level Flash Translation Layer", DATE
+//! 2019; and its longer form, Pan, Chen, Zhao, Xu, IEEE TCAD 2021.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -12,23 +12,28 @@
 //! | GTD, translation pages | [`Table`] | `table` |
 //!
 //! Choices where only two abstracts are at hand:
-//! - What is clustered: every dirty entry that leaves the CMT, and of the clean ones those that were asked for again since
-//!   they came (parameter `cluster`); another clean one is on flash already, and not hot.
-//! - A dirty entry is as new in a DTP as it was in memory: its translation page is updated when the DTP is emptied, one
-//!   update for all its entries in one translation page, with what memory holds of that page besides.
-//! - DTPs are used in turn. The one whose turn comes next is emptied meanwhile, one update for each entry that is put
-//!   into the auxiliary cache, so that no request waits for a whole DTP.
-//! - An entry that is loaded stays in its DTP, too, and leaves the CMT for nothing unless it was changed. A change, by the
-//!   host or by collection, takes it out of the DTP; collection then updates its translation page.
-//! - A DTP holds a sixteenth of the entries that the cache has bytes for, 8 bytes each, at most a page: a fuller one would
-//!   drive out what is hot. The auxiliary cache holds two DTPs' entries, 8 bytes each; the window of them whose LPNs
-//!   lie closest becomes a page. Emptying takes 4 bytes an entry.
-//! - Index: the LPNs of a DTP in Elias-Fano code (about 2 + log2(LPNs / entries) bits each), two bits an entry for whether
-//!   it still counts and whether it is newer than its translation page. Exact, so it never costs a read for nothing. The
-//!   index may take a tenth of the cache (parameter `index`), which says how many DTPs there are.
-//! - With a requested entry up to `load` others of its DTP are loaded, those nearest to it; the request does not wait for
-//!   the room that these need. Their number is at most an eighth of a superblock's pages, because each may cost an update.
-//! - Recovery knows nothing of DTPs: a checkpoint updates every translation page, and what came later is found in OOB.
+//! - What is clustered: every dirty entry that leaves the CMT, and of the clean ones those that were asked
+//!   for again since they came (parameter `cluster`); another clean one is on flash already, and not hot.
+//! - A dirty entry is as new in a DTP as it was in memory: its translation page is updated when the DTP is
+//!   emptied, one update for all its entries in one translation page, with what memory holds of that page
+//!   besides.
+//! - DTPs are used in turn. The one whose turn comes next is emptied meanwhile, one update for each entry
+//!   that is put into the auxiliary cache, so that no request waits for a whole DTP.
+//! - An entry that is loaded stays in its DTP, too, and leaves the CMT for nothing unless it was changed. A
+//!   change, by the host or by collection, takes it out of the DTP; collection then updates its translation
+//!   page.
+//! - A DTP holds a sixteenth of the entries that the cache has bytes for, 8 bytes each, at most a page: a
+//!   fuller one would drive out what is hot. The auxiliary cache holds two DTPs' entries, 8 bytes each; the
+//!   window of them whose LPNs lie closest becomes a page. Emptying takes 4 bytes an entry.
+//! - Index: the LPNs of a DTP in Elias-Fano code (about 2 + log2(LPNs / entries) bits each), two bits an
+//!   entry for whether it still counts and whether it is newer than its translation page. Exact, so it never
+//!   costs a read for nothing. The index may take a tenth of the cache (parameter `index`), which says how
+//!   many DTPs there are.
+//! - With a requested entry up to `load` others of its DTP are loaded, those nearest to it; the request does
+//!   not wait for the room that these need. Their number is at most an eighth of a superblock's pages,
+//!   because each may cost an update.
+//! - Recovery knows nothing of DTPs: a checkpoint updates every translation page, and what came later is
+//!   found in OOB.
 //! - What counts as replaced are entries; as replaced dirty, updates and DTPs written.
 
 pub mod dynamic;
@@ -62,8 +67,9 @@ const LEAST_ENTRIES: u64 = 16;
 
 /// CMT, auxiliary cache, and dynamic translation pages.
 ///
-/// An LPN has its newest mapping in the first of these that has it: CMT, auxiliary cache, a DTP, its translation page. It
-/// is not in the first two at once, nor in the auxiliary cache and a DTP, and a dirty entry in the CMT is in no DTP.
+/// An LPN has its newest mapping in the first of these that has it: CMT, auxiliary cache, a DTP, its
+/// translation page. It is not in the first two at once, nor in the auxiliary cache and a DTP, and a dirty
+/// entry in the CMT is in no DTP.
 #[derive(Clone, Debug)]
 pub struct Clusters {
     cache: SegmentedLru,
@@ -109,8 +115,8 @@ impl Clusters {
 
     // Clustering
 
-    /// Whether an entry goes to the auxiliary cache when it leaves the CMT: flash does not have it, or it is hot and in no
-    /// DTP.
+    /// Whether an entry goes to the auxiliary cache when it leaves the CMT: flash does not have it, or it is
+    /// hot and in no DTP.
     fn is_worth_keeping(&self, leaving: &Entry) -> bool {
         let hot = self.cluster_all || leaving.used() > 0;
         leaving.is_dirty() || (hot && self.dynamic.find(leaving.lpn).is_none())
@@ -294,8 +300,8 @@ impl Clusters {
         Ok((ppn, done))
     }
 
-    /// Reads into `found` what DTPs hold, newer than translation page `vtpn`, of its entries at `slots`. What is in memory
-    /// is left out.
+    /// Reads into `found` what DTPs hold, newer than translation page `vtpn`, of its entries at `slots`. What
+    /// is in memory is left out.
     fn find_dirty<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -21,8 +21,8 @@ pub struct Buffer {
     slot_of: Index,
     /// By slot.
     pages: Vec<Option<Buffered>>,
-    /// Slots without a page that still needs them, in the order in which they are free, and from when on: until its
-    /// program has ended, a page stays where it is.
+    /// Slots without a page that still needs them, in the order in which they are free, and from when on:
+    /// until its program has ended, a page stays where it is.
     free: VecDeque<(u32, Done)>,
 }
 

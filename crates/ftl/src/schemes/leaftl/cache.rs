@@ -5,8 +5,8 @@ use nand::Done;
 
 /// A group that is not cached.
 const ABSENT: u8 = u8::MAX;
-/// Records lie in slots of 16, 32, 64 .. bytes. A matter of this program alone: a firmware would compact its memory, and
-/// what is charged are the bytes of the records.
+/// Records lie in slots of 16, 32, 64 .. bytes. A matter of this program alone: a firmware would compact its
+/// memory, and what is charged are the bytes of the records.
 const LEAST_SLOT: usize = 16;
 const CLASSES: usize = 9;
 
@@ -47,8 +47,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// What a cached group takes beside its record: where the record is (4), its length and flags (2), two LRU links
-    /// (2 x 4), and an index entry (2).
+    /// What a cached group takes beside its record: where the record is (4), its length and flags (2), two
+    /// LRU links (2 x 4), and an index entry (2).
     pub const GROUP_BYTES: u64 = 16;
 
     /// An empty cache for `groups` groups, which will not hold more than `bytes` bytes for long.
@@ -81,7 +81,7 @@ impl Cache {
         self.bytes + self.cached() * Cache::GROUP_BYTES
     }
 
-    /// Bytes of the records.
+    /// Memory that the cached records take, as packed on flash.
     pub fn record_bytes(&self) -> u64 {
         self.bytes
     }
@@ -144,8 +144,8 @@ impl Cache {
         self.used.push_front(&mut self.nodes, group);
     }
 
-    /// Replaces the record of a cached group; it is newer than flash from now on. `programmed` covers the pages that it
-    /// leads to.
+    /// Replaces the record of a cached group; it is newer than flash from now on. `programmed` covers the
+    /// pages that it leads to.
     pub fn replace(&mut self, group: u32, record: &[u8], programmed: Done) {
         let node = &self.nodes[group as usize];
         debug_assert!(node.class != ABSENT);

@@ -1,8 +1,9 @@
 //! Collection of LeaFTL: pages move sorted by LPN, and are learned anew.
 //!
-//! Pages have to be read before they can be sorted. So as many as the second half of the data buffer takes are read; then,
-//! group by group, those that are still valid are programmed next to each other and learned. A group's pages are copied and
-//! mapped in one step. Sorting reaches as far as the buffer: a victim of several buffers is sorted piece by piece.
+//! Pages have to be read before they can be sorted. So as many as the second half of the data buffer takes
+//! are read; then, group by group, those that are still valid are programmed next to each other and learned.
+//! A group's pages are copied and mapped in one step. Sorting reaches as far as the buffer: a victim of
+//! several buffers is sorted piece by piece.
 
 use super::map::{Map, Page};
 use crate::counters::Cause;

@@ -126,8 +126,8 @@ impl Map {
 
     // Lookups
 
-    /// Makes a group the most recently used one, loading it if it is cold (a translation read, unless it was never
-    /// written). Completes when it is known. The cache may be too full afterwards: [`Map::shrink`].
+    /// Makes a group the most recently used one, loading it if it is cold (a translation read, unless it was
+    /// never written). Completes when it is known. The cache may be too full afterwards: [`Map::shrink`].
     pub fn touch<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -164,8 +164,8 @@ impl Map {
         find(self.cache.record(group), offset)
     }
 
-    /// The page that an approximate answer means, to invalidate it. When it is the only valid page within the error, the
-    /// bitmap of valid pages says so; else one read of the predicted page's OOB does.
+    /// The page that an approximate answer means, to invalidate it. When it is the only valid page within the
+    /// error, the bitmap of valid pages says so; else one read of the predicted page's OOB does.
     pub fn exact<N: Nand>(
         &self,
         flash: &mut Flash<N>,
@@ -205,8 +205,8 @@ impl Map {
 
     // Learning
 
-    /// Programs pages of one cached group, ascending by LPN, learns segments over them, and puts these on top. Completes
-    /// with the programs.
+    /// Programs pages of one cached group, ascending by LPN, learns segments over them, and puts these on
+    /// top. Completes with the programs.
     pub fn write_run<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -248,8 +248,9 @@ impl Map {
         self.points.iter().zip(&self.dones).map(|(&(offset, ppn), &done)| (offset, Ppn(ppn), done))
     }
 
-    /// The spare bytes of page `i` of a run: the offsets in the group of the pages up to gamma before and behind it, as
-    /// far as they belong to the run; its own offset in the middle, and wherever there is no such page.
+    /// The spare bytes of page `i` of a run: the offsets in the group of the pages up to gamma before and
+    /// behind it, as far as they belong to the run; its own offset in the middle, and wherever there is
+    /// no such page.
     fn describe<N: Nand>(&mut self, flash: &Flash<N>, stream: Stream, pages: &[Page], i: usize) {
         let gamma = self.shape.gamma as usize;
         let offset = |page: &Page| (page.lpn.0 & ((1 << self.shape.group_shift) - 1)) as u8;
@@ -274,8 +275,9 @@ impl Map {
         }
     }
 
-    /// Learns segments over the pages of the last run. A prediction counts only when the page it names was programmed in
-    /// this run, in the same superblock, and its spare bytes, as programmed, tell where the page is.
+    /// Learns segments over the pages of the last run. A prediction counts only when the page it names was
+    /// programmed in this run, in the same superblock, and its spare bytes, as programmed, tell where the
+    /// page is.
     fn learn_run<N: Nand>(&mut self, flash: &Flash<N>) {
         self.pieces.clear();
         let geometry = flash.nand().geometry();
@@ -331,8 +333,8 @@ impl Map {
         self.change(flash, group, Done::READY, |group| group.trim(first, last));
     }
 
-    /// Sets offsets of a cached group to pages that are on flash, or to nowhere, by segments without an error: what
-    /// recovery found newer than the group's record.
+    /// Sets offsets of a cached group to pages that are on flash, or to nowhere, by segments without an
+    /// error: what recovery found newer than the group's record.
     pub fn set<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, changes: &[(u8, Option<Ppn>)]) {
         self.points.clear();
         self.points.extend(changes.iter().filter_map(|&(offset, ppn)| ppn.map(|ppn| (offset, ppn.0))));
@@ -381,8 +383,8 @@ impl Map {
 
     // Replacement
 
-    /// Puts the coldest groups out until the rest is within the budget, but never `keep`. A dirty one is written back
-    /// first, together with all dirty groups of its translation page.
+    /// Puts the coldest groups out until the rest is within the budget, but never `keep`. A dirty one is
+    /// written back first, together with all dirty groups of its translation page.
     pub fn shrink<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -1,7 +1,7 @@
 //! LeaFTL: a page map of learned segments in log-structured levels.
 //!
-//! Sun, Li, Sun, Sun, Vucinic, Huang: LeaFTL: A Learning-Based Flash Translation Layer for Solid-State Drives, ASPLOS
-//! 2023; and what Wang et al. (LearnedFTL, HPCA 2024) say of it.
+//! Sun, Li, Sun, Sun, Vucinic, Huang: LeaFTL: A Learning-Based Flash Translation Layer for Solid-State
+//! Drives, ASPLOS 2023; and what Wang et al. (LearnedFTL, HPCA 2024) say of it.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -17,23 +17,28 @@
 //! | virtual PPN (LearnedFTL's addition) | PPNs here are in allocation order over all dies | - |
 //!
 //! **Choices**, where the papers are silent or something had to differ:
-//! - A neighbour in OOB takes one byte, its offset in the group, not four: a segment never leaves its group. So gamma = 4
-//!   takes 9 bytes of OOB beside the record. A neighbour is listed as far as it belongs to the same run of one group; and
-//!   only what a page's OOB, as it was really programmed, tells is learned. So one more read is always enough, at the edge
-//!   of a superblock, beside a bad block, and after a program that failed.
-//! - Groups are smaller than 256 LPNs where a translation page could not hold the largest one (pages below 4 KiB).
-//! - To overwrite a page, its old place must be known exactly, to invalidate it. Where the old segment is approximate the
-//!   bitmap of valid pages decides, else a read of the predicted page's OOB, charged to translation.
+//! - A neighbour in OOB takes one byte, its offset in the group, not four: a segment never leaves its group.
+//!   So gamma = 4 takes 9 bytes of OOB beside the record. A neighbour is listed as far as it belongs to the
+//!   same run of one group; and only what a page's OOB, as it was really programmed, tells is learned. So one
+//!   more read is always enough, at the edge of a superblock, beside a bad block, and after a program that
+//!   failed.
+//! - Groups are smaller than 256 LPNs where a translation page could not hold the largest one (pages below 4
+//!   KiB).
+//! - To overwrite a page, its old place must be known exactly, to invalidate it. Where the old segment is
+//!   approximate the bitmap of valid pages decides, else a read of the predicted page's OOB, charged to
+//!   translation.
 //! - A trim that falls inside a stride is a segment of slope 0 above it, which leads nowhere.
-//! - A group that outgrows 9 bytes a LPN, or 200 levels, is compacted at once. The periodic compaction goes over the
-//!   groups in memory.
+//! - A group that outgrows 9 bytes a LPN, or 200 levels, is compacted at once. The periodic compaction goes
+//!   over the groups in memory.
 //! - A flush of the host writes the whole buffer, as full or empty as it is.
 //! - Collection sorts as many pages as the write buffer has, in as many slots of its own ([`collect`]).
-//! - After a power cut what was not in translation pages is mapped by segments without an error ([`recover`]).
-//! - Controller work: 0.65 us a lookup and 100 ns a page sorted and learned, from LearnedFTL's measurements on a
-//!   Cortex-A72 (0.65 us a prediction; 50 us for the 512 mappings of a translation page).
+//! - After a power cut what was not in translation pages is mapped by segments without an error
+//!   ([`recover`]).
+//! - Controller work: 0.65 us a lookup and 100 ns a page sorted and learned, from LearnedFTL's measurements
+//!   on a Cortex-A72 (0.65 us a prediction; 50 us for the 512 mappings of a translation page).
 //!
-//! The write buffer is not part of the mapping budget, as in the paper: 2,048 pages, 8 MiB, and as much for collection.
+//! The write buffer is not part of the mapping budget, as in the paper: 2,048 pages, 8 MiB, and as much for
+//! collection.
 
 pub mod buffer;
 pub mod cache;

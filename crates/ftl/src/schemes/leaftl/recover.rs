@@ -7,7 +7,8 @@
 //! | change | changed groups, by segments without an error, in the cache; what does not fit is written | as the cache needs |
 //! | erase | obsolete metadata | - |
 //!
-//! The search reads no spare bytes, so that approximate segments could not be learned from it; collection learns them again.
+//! The search reads no spare bytes, so that approximate segments could not be learned from it; collection
+//! learns them again.
 
 use super::map::{told, Map};
 use crate::counters::Cause;
@@ -70,7 +71,8 @@ fn compare_group<N: Nand>(
     Ok(changes)
 }
 
-/// Where the OOB of the predicted page says that the page of `lpn` is; `None` when it is not about that group any more.
+/// Where the OOB of the predicted page says that the page of `lpn` is; `None` when it is not about that group
+/// any more.
 fn locate<N: Nand>(
     recovery: &mut Recovery<'_, N>,
     map: &Map,

@@ -1,21 +1,24 @@
 //! Learned segments: eight bytes each, and how they are learned from sorted pages.
 //!
-//! A segment maps LPNs of one group to `PPN = I + floor(K x)`, where `x` is the LPN's offset in its *group*. With the
-//! group as origin, a segment that loses its first members keeps `K` and `I`. Sums wrap around, as `I` may lie before
-//! page 0. `K` is a half-precision float, computed with as the integer it is: `significand * 2^exponent`.
+//! A segment maps LPNs of one group to `PPN = I + floor(K x)`, where `x` is the LPN's offset in its *group*.
+//! With the group as origin, a segment that loses its first members keeps `K` and `I`. Sums wrap around, as
+//! `I` may lie before page 0. `K` is a half-precision float, computed with as the integer it is: `significand
+//! * 2^exponent`.
 //!
-//! **Accurate.** Members are every `ceil(1/K)`-th offset from `S` on, in consecutive pages. `K` is 1/stride rounded *up* to
-//! an even significand, which has an error below 2^-9: `floor(K x) = floor(x / stride)` for all x below 512, so the
-//! prediction is exact and the stride comes back from `K`. (Rounded down, both would be off by one at whole multiples.)
+//! **Accurate.** Members are every `ceil(1/K)`-th offset from `S` on, in consecutive pages. `K` is 1/stride
+//! rounded *up* to an even significand, which has an error below 2^-9: `floor(K x) = floor(x / stride)` for
+//! all x below 512, so the prediction is exact and the stride comes back from `K`. (Rounded down, both would
+//! be off by one at whole multiples.)
 //!
-//! **Approximate.** `K` is odd; members are listed in the group's conflict resolution buffer; the prediction is up to gamma
-//! pages off. It is found by a cone from the first point (O(1) state a point) and then evaluated with the stored
-//! precision: a point whose predicted page would not tell where it is ends the segment.
+//! **Approximate.** `K` is odd; members are listed in the group's conflict resolution buffer; the prediction
+//! is up to gamma pages off. It is found by a cone from the first point (O(1) state a point) and then
+//! evaluated with the stored precision: a point whose predicted page would not tell where it is ends the
+//! segment.
 
 use crate::half::Half;
 
-/// Runs of constant stride at least this long are never put into an approximate segment: taken out they cost 8 bytes and
-/// split a list (9 bytes at most), left in they cost a byte a page and mispredict.
+/// Runs of constant stride at least this long are never put into an approximate segment: taken out they cost
+/// 8 bytes and split a list (9 bytes at most), left in they cost a byte a page and mispredict.
 const LONG_RUN: usize = 16;
 
 /// The most candidates for a slope that are compared.
@@ -155,7 +158,8 @@ fn run(points: &[(u8, u32)], most: usize) -> usize {
     1 + points[..points.len().min(most)].windows(2).take_while(follows).count()
 }
 
-/// The slopes through the first point that keep all points within the error: `low / 1` up to `high`, as fractions.
+/// The slopes through the first point that keep all points within the error: `low / 1` up to `high`, as
+/// fractions.
 struct Cone {
     low: (u64, u64),
     high: (u64, u64),
@@ -193,7 +197,8 @@ fn cone(points: &[(u8, u32)], gamma: u32) -> (usize, [Slope; CANDIDATES]) {
     (reach, [middle, chord])
 }
 
-/// An approximate segment over as many of the points, from the first on, as its predictions serve, and how many those are.
+/// An approximate segment over as many of the points, from the first on, as its predictions serve, and how
+/// many those are.
 fn approximate(
     points: &[(u8, u32)],
     gamma: u32,
@@ -224,11 +229,11 @@ fn approximate(
     best.map(|(segment, count, _)| (segment, count))
 }
 
-/// Learns segments over `points` (offset and PPN, both ascending) and gives each with the number of points it takes, in
-/// order. `tells(i, ppn)`: reading page `ppn` would tell where point `i` is.
+/// Learns segments over `points` (offset and PPN, both ascending) and gives each with the number of points it
+/// takes, in order. `tells(i, ppn)`: reading page `ppn` would tell where point `i` is.
 ///
-/// An approximate segment is made where it takes fewer bytes a page than the accurate one: 8 + 1 + a byte a member
-/// against 8.
+/// An approximate segment is made where it takes fewer bytes a page than the accurate one: 8 + 1 + a byte a
+/// member against 8.
 pub fn learn(
     points: &[(u8, u32)],
     gamma: u32,

@@ -1,23 +1,26 @@
-//! Group-based allocation (LearnedFTL, III-D): which superblock a group of GTD entries writes to, when a group is due for
-//! collection, and opportunistic cross-group allocation.
+//! Group-based allocation (LearnedFTL, III-D): which superblock a group of GTD entries writes to, when a
+//! group is due for collection, and opportunistic cross-group allocation.
 //!
-//! A group is 64 consecutive GTD entries, as in the paper; fewer on a device too small for sixteen such groups, more where a
-//! superblock has room for more. On the paper's device a superblock, 64 blocks of 512 pages, holds just 64 entries of 512 LPNs:
-//! it is the "64 contiguous flash blocks" that a group is allotted at a time.
+//! A group is 64 consecutive GTD entries, as in the paper; fewer on a device too small for sixteen such
+//! groups, more where a superblock has room for more. On the paper's device a superblock, 64 blocks of 512
+//! pages, holds just 64 entries of 512 LPNs: it is the "64 contiguous flash blocks" that a group is allotted
+//! at a time.
 //!
-//! The paper gives each group blocks of its own. With one superblock open for each of 240 groups, half of them empty on
-//! average, 120 superblocks would lie idle, and a device that is 94 % full has 16 to spare. So a superblock of its own goes to a
-//! group that is written in sequence, request after request: it will fill it soon, and in order, however many such streams
-//! there are beside it. At most as many as are to spare, less a reserve, and 64, are open for such groups. The
-//! other groups share one.
+//! The paper gives each group blocks of its own. With one superblock open for each of 240 groups, half of
+//! them empty on average, 120 superblocks would lie idle, and a device that is 94 % full has 16 to spare. So
+//! a superblock of its own goes to a group that is written in sequence, request after request: it will fill
+//! it soon, and in order, however many such streams there are beside it. At most as many as are to spare,
+//! less a reserve, and 64, are open for such groups. The other groups share one.
 //!
-//! Cross-group allocation: the sequence that leaves a group goes on in the next group, and in the same superblock. What a group
-//! has left when it has turned cold, because nothing was written there for as many writes as a group has pages, goes to the
-//! next group in need of a superblock. And when no more may be opened, groups write into the one with the most free
-//! pages, whoever owns it. On a nearly full device that is all there is.
+//! Cross-group allocation: the sequence that leaves a group goes on in the next group, and in the same
+//! superblock. What a group has left when it has turned cold, because nothing was written there for as many
+//! writes as a group has pages, goes to the next group in need of a superblock. And when no more may be
+//! opened, groups write into the one with the most free pages, whoever owns it. On a nearly full device that
+//! is all there is.
 //!
-//! When a group is due: as soon as `retrain` of its pages have no prediction; earlier where random writes would fill three
-//! quarters of the spare room before all groups are through ([`Groups::changed`], [`Groups::open`]). The pace follows from that ([`Groups::pace`]).
+//! When a group is due: as soon as `retrain` of its pages have no prediction; earlier where random writes
+//! would fill three quarters of the spare room before all groups are through ([`Groups::changed`],
+//! [`Groups::open`]). The pace follows from that ([`Groups::pace`]).
 
 use super::LearnedTable;
 use crate::counters::Cause;
@@ -43,22 +46,24 @@ struct Slot {
     used: u64,
 }
 
-/// Requests that each continue the one before, from which on a stream counts as sequential: one may do so by accident, and
-/// among random writes of 4 KiB some do.
+/// Requests that each continue the one before, from which on a stream counts as sequential: one may do so by
+/// accident, and among random writes of 4 KiB some do.
 const SEQUENTIAL: u8 = 4;
-/// Of so many superblocks one must be to spare before a group can have one of its own: what is open and half empty is missing
-/// for garbage, and costs write amplification where that is tight.
+/// Of so many superblocks one must be to spare before a group can have one of its own: what is open and half
+/// empty is missing for garbage, and costs write amplification where that is tight.
 const PER_SPARE: u32 = 32;
 /// Superblocks that are open for groups at most: the jobs that the paper's experiments run side by side.
 const MOST_OPEN: u32 = 64;
-/// Share of the spare room that is full of pages to be collected when all groups are due at the latest. When the rest is
-/// full too, superblocks are emptied for room, and what a group had in order is scattered again.
+/// Share of the spare room that is full of pages to be collected when all groups are due at the latest. When
+/// the rest is full too, superblocks are emptied for room, and what a group had in order is scattered again.
 const LEAST_ROOM: f64 = 0.75;
 /// Streams of a group that are told apart.
 const HEADS: usize = 8;
-/// Bytes of a group as a firmware would pack it: LPN, slot and count of each head, three counts of 4 bytes, flags and turn.
+/// Bytes of a group as a firmware would pack it: LPN, slot and count of each head, three counts of 4 bytes,
+/// flags and turn.
 const GROUP_BYTES: u64 = HEADS as u64 * 6 + 3 * 4 + 2;
-/// Bytes of a slot: its owner and last use. The superblock and its next page are the device's, as for any stream.
+/// Bytes of a slot: its owner and last use. The superblock and its next page are the device's, as for any
+/// stream.
 const SLOT_BYTES: u64 = 6;
 
 /// Where a stream of host writes within a group has come to.
@@ -117,8 +122,8 @@ impl Group {
     }
 }
 
-/// Share of a group's pages that are overwritten when as many volumes of it were written, at random: 1 - exp(-volumes), in
-/// operations that give the same on any machine.
+/// Share of a group's pages that are overwritten when as many volumes of it were written, at random: 1 -
+/// exp(-volumes), in operations that give the same on any machine.
 fn lost_by(volumes: f64) -> f64 {
     volumes / (1.0 + volumes / 2.0)
 }
@@ -195,7 +200,8 @@ fn bytes(groups: usize, slots: usize) -> u64 {
 }
 
 impl Groups {
-    /// Begins the next part of the group that is collected or rewritten, or the first one of the group that `next` gives.
+    /// Begins the next part of the group that is collected or rewritten, or the first one of the group that
+    /// `next` gives.
     fn begin_part<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -214,8 +220,8 @@ impl Groups {
         Some(Gathering { stream, cause, pace: self.pace() })
     }
 
-    /// Steps of collecting groups for each page of the host, copies for the most part, so that as many groups are collected
-    /// as are due, and a few more.
+    /// Steps of collecting groups for each page of the host, copies for the most part, so that as many groups
+    /// are collected as are due, and a few more.
     fn pace(&self) -> u32 {
         let retrain = self.settings.retrain;
         (1.0 / retrain - 0.5).ceil() as u32 + 1
@@ -227,9 +233,10 @@ impl Groups {
         lpn.0 / self.lpns
     }
 
-    /// The stream for `lpn`, the first of `rest` pages of a request: the superblock that its group writes already; when that
-    /// is full, one that is allotted to the group now if it is written in sequence; else, or when no more may be open, the
-    /// one that such groups share; else the open one with the most free pages, whoever owns it.
+    /// The stream for `lpn`, the first of `rest` pages of a request: the superblock that its group writes
+    /// already; when that is full, one that is allotted to the group now if it is written in sequence;
+    /// else, or when no more may be open, the one that such groups share; else the open one with the most
+    /// free pages, whoever owns it.
     #[inline]
     fn choose<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32) -> Stream {
         let spare = flash.free_superblocks() > self.spare;
@@ -337,8 +344,9 @@ impl Groups {
         }
     }
 
-    /// Takes a group that is due: of those, the one with the most pages without a prediction, which are the pages whose
-    /// predecessors are invalid. A group with half of `retrain` or less to gain is passed over.
+    /// Takes a group that is due: of those, the one with the most pages without a prediction, which are the
+    /// pages whose predecessors are invalid. A group with half of `retrain` or less to gain is passed
+    /// over.
     fn take_due(&mut self, mapping: &LearnedTable) -> Option<u32> {
         while !self.due.is_empty() {
             let at = (0..self.due.len())
@@ -373,8 +381,8 @@ impl Groups {
         Some(group)
     }
 
-    /// Begins the collection of a group into superblocks of its own. A slot without pages left is taken for it; when there
-    /// is none, the one with the fewest gives them up.
+    /// Begins the collection of a group into superblocks of its own. A slot without pages left is taken for
+    /// it; when there is none, the one with the fewest gives them up.
     fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, cause: Cause) {
         // Not the slot that the page under way was promised to.
         let is_promised = |at: &usize| self.slots[*at].used == self.writes;
@@ -400,8 +408,8 @@ impl Groups {
 impl Placement<LearnedTable> for Groups {
     type Copies = Grouped;
 
-    /// Takes over the streams: one for each superblock that may be open for a group, beside [`Stream::HOST`], which the other
-    /// groups share.
+    /// Takes over the streams: one for each superblock that may be open for a group, beside [`Stream::HOST`],
+    /// which the other groups share.
     fn open<N: Nand>(
         flash: &mut Flash<N>,
         mapping: &mut LearnedTable,
@@ -463,8 +471,8 @@ impl Placement<LearnedTable> for Groups {
         self.choose(flash, lpn, rest)
     }
 
-    /// The group is due when too many of its pages have no prediction, and as many as that of a full group were written since
-    /// it was collected: what training could not predict then, it could not now.
+    /// The group is due when too many of its pages have no prediction, and as many as that of a full group
+    /// were written since it was collected: what training could not predict then, it could not now.
     #[inline]
     fn changed(&mut self, mapping: &LearnedTable, lpn: Lpn) {
         if !self.may_gather {
@@ -497,8 +505,8 @@ impl Placement<LearnedTable> for Groups {
         self.begin_part(flash, Cause::Collection, |this| this.take_due(mapping))
     }
 
-    /// The next group in turn, however crowded the device is: its pages have to be written anyway, and in the order of their
-    /// LPNs they are learned.
+    /// The next group in turn, however crowded the device is: its pages have to be written anyway, and in the
+    /// order of their LPNs they are learned.
     fn rewrite<N: Nand>(&mut self, mapping: &mut LearnedTable, flash: &mut Flash<N>) -> Option<Gathering> {
         if !self.may_gather {
             return None;

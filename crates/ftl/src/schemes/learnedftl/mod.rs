@@ -1,5 +1,5 @@
-//! LearnedFTL: Wang, Lin, Wu, Jiang, Zhang, Mao, "LearnedFTL: A Learning-based Page-level FTL for Reducing Double Reads in
-//! Flash-based SSDs", HPCA 2024.
+//! LearnedFTL: Wang, Lin, Wu, Jiang, Zhang, Mao, "LearnedFTL: A Learning-based Page-level FTL for Reducing
+//! Double Reads in Flash-based SSDs", HPCA 2024.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -8,35 +8,40 @@
 //! | virtual PPN (III-C) | the PPN: [`nand::Geometry`] numbers pages in the order of allocation | `nand::addr` |
 //! | group-based and opportunistic cross-group allocation (III-D) | [`Groups`] | `groups` |
 //! | sequential initialization (III-E1) | [`LearnedTable::initialize`] | here |
-//! | model training via GC (III-E2) | [`Gathering`], [`LearnedTable::train`] | `engine::collector`, here |
-//! | model training via rewrite (III-E3) | [`Mapping::rewrite`] | here |
+//! | model training via GC (III-E2) | `Gathering`, [`LearnedTable::train`] | `engine::placement`, here |
+//! | model training via rewrite (III-E3) | `Placement::rewrite` | here |
 //! | bitmap cleared on a write | [`LearnedTable::forget`] | here |
 //!
 //! What the paper leaves open, and what we chose:
-//! - **Two kinds of collection.** The paper collects whole groups: all valid pages of a group move. That costs a group's
-//!   pages for what was overwritten of them, 1/f page writes for each page of the host when a group is collected after a
-//!   share f of it was overwritten, where the collection of the emptiest superblock costs less. So room is made superblock by
-//!   superblock as in the other schemes, and a group is collected for its models: when `retrain` of its pages have no
-//!   prediction. Its old superblocks are then empty, or nearly, and come next by themselves. `retrain` is the price of model
-//!   hits in write amplification; docs/schemes/learnedftl.md has the curve. The less room there is, the lower it is set (see
-//!   `groups`). A group goes part by part, a few pages for each page of the host, and no write waits for a whole group.
-//! - **A crowded device.** When more than `crowded` of all pages are valid, groups would be collected so often that each page of
-//!   the host costs many; then no group is collected for its models.
-//! - **Cross-group allocation**: see `groups`. `encroachment` is the paper's threshold; the encroaching and the encroached
-//!   group are collected if they gain by it.
-//! - **Rewriting**, as flash needs that keeps data for long, takes the groups in turn, however crowded the device: their pages
-//!   are written in the order of their LPNs, and learned. The world says how often (`ftl compare --rewrite`).
-//! - **Order.** A group's pages are read and written in the order of its LPNs, which its translation pages tell (read for
-//!   that, cause `training`). The pages of a superblock are copied in the order in which they lie: runs stay runs, and the
-//!   controller has no list of a superblock's LPNs to sort by. Both train the models with what moved.
-//! - **Sequential initialization** takes any run of consecutive LPNs on consecutive pages from [`LEAST_POINTS`] pages on, when
-//!   its request ends. A short request continues what was written before it, where the CMT knows that; so many streams of
-//!   4 KiB are learned beside each other.
+//! - **Two kinds of collection.** The paper collects whole groups: all valid pages of a group move. That
+//!   costs a group's pages for what was overwritten of them, 1/f page writes for each page of the host when a
+//!   group is collected after a share f of it was overwritten, where the collection of the emptiest
+//!   superblock costs less. So room is made superblock by superblock as in the other schemes, and a group is
+//!   collected for its models: when `retrain` of its pages have no prediction. Its old superblocks are then
+//!   empty, or nearly, and come next by themselves. `retrain` is the price of model hits in write
+//!   amplification; docs/schemes/learnedftl.md has the curve. The less room there is, the lower it is set
+//!   (see `groups`). A group goes part by part, a few pages for each page of the host, and no write waits for
+//!   a whole group.
+//! - **A crowded device.** When more than `crowded` of all pages are valid, groups would be collected so
+//!   often that each page of the host costs many; then no group is collected for its models.
+//! - **Cross-group allocation**: see `groups`. `encroachment` is the paper's threshold; the encroaching and
+//!   the encroached group are collected if they gain by it.
+//! - **Rewriting**, as flash needs that keeps data for long, takes the groups in turn, however crowded the
+//!   device: their pages are written in the order of their LPNs, and learned. The world says how often (`ftl
+//!   compare --rewrite`).
+//! - **Order.** A group's pages are read and written in the order of its LPNs, which its translation pages
+//!   tell (read for that, cause `training`). The pages of a superblock are copied in the order in which they
+//!   lie: runs stay runs, and the controller has no list of a superblock's LPNs to sort by. Both train the
+//!   models with what moved.
+//! - **Sequential initialization** takes any run of consecutive LPNs on consecutive pages from
+//!   [`LEAST_POINTS`] pages on, when its request ends. A short request continues what was written before it,
+//!   where the CMT knows that; so many streams of 4 KiB are learned beside each other.
 //! - **A host write** whose old page the model knows loads no translation page to invalidate it.
-//! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction followed, `train_ns`
-//!   for a full GTD entry, less in proportion for fewer points.
-//! - An orderly power-off writes the models beside the checkpoint of the directory. After power loss they are trained again
-//!   from the translation pages, which recovery reads anyway, with what it found newer; the time is charged.
+//! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction
+//!   followed, `train_ns` for a full GTD entry, less in proportion for fewer points.
+//! - An orderly power-off writes the models beside the checkpoint of the directory. After power loss they are
+//!   trained again from the translation pages, which recovery reads anyway, with what it found newer; the
+//!   time is charged.
 
 pub mod groups;
 pub mod models;
@@ -96,7 +101,8 @@ impl Techniques {
     }
 }
 
-/// Consecutive LPNs of a request that went to consecutive pages, up to the last page written, and that no model has seen.
+/// Consecutive LPNs of a request that went to consecutive pages, up to the last page written, and that no
+/// model has seen.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: Lpn,
@@ -159,8 +165,9 @@ impl LearnedTable {
         self.models.clear(lpn);
     }
 
-    /// Sequential initialization (III-E1): a run of pages, written in order, is a model y = x + b. `rest` pages of the
-    /// request, with this one, are to come: the run is learned when the request ends, or the run or its GTD entry does.
+    /// Sequential initialization (III-E1): a run of pages, written in order, is a model y = x + b. `rest`
+    /// pages of the request, with this one, are to come: the run is learned when the request ends, or the
+    /// run or its GTD entry does.
     #[inline]
     fn initialize(&mut self, lpn: Lpn, ppn: Ppn, rest: u32) {
         if lpn.0 == self.run.first.0 + self.run.pages && ppn.0 == self.run.ppn.0 + self.run.pages {
@@ -196,8 +203,8 @@ impl LearnedTable {
         self.models.learn(entry, &self.points);
     }
 
-    /// Trains on LPNs that are now where they are: those of one GTD entry after the other, in ascending order. Returns
-    /// how many.
+    /// Trains on LPNs that are now where they are: those of one GTD entry after the other, in ascending
+    /// order. Returns how many.
     fn train(&mut self, mappings: impl Iterator<Item = (Lpn, Ppn)>) -> u64 {
         let mut count = 0;
         let mut current = 0;
@@ -494,8 +501,8 @@ impl Update for LearnedTable {
     }
 }
 
-/// Without the bitmap filter every prediction is tried, if the page is valid at all, and the OOB tells whether it was right:
-/// the miss penalty that the filter does away with.
+/// Without the bitmap filter every prediction is tried, if the page is valid at all, and the OOB tells
+/// whether it was right: the miss penalty that the filter does away with.
 #[derive(Clone, Copy, Debug)]
 pub struct Guesses;
 

@@ -1,23 +1,26 @@
-//! In-place-update linear models (LearnedFTL, III-B): pieces `<k, b, off>` and a bitmap filter for each GTD entry.
+//! In-place-update linear models (LearnedFTL, III-B): pieces `<k, b, off>` and a bitmap filter for each GTD
+//! entry.
 //!
-//! A GTD entry covers consecutive LPNs, at most 512. Its pieces map LPNs to *virtual* PPNs, which in this project are the
-//! PPNs: [`nand::Geometry`] numbers pages in the order in which they are allocated (III-C). A bit is set only where the
-//! prediction, computed with exactly what is stored, is right; so a set bit needs no check, and a cleared one costs the
-//! lookup that the scheme would have needed anyway.
+//! A GTD entry covers consecutive LPNs, at most 512. Its pieces map LPNs to *virtual* PPNs, which in this
+//! project are the PPNs: [`nand::Geometry`] numbers pages in the order in which they are allocated (III-C). A
+//! bit is set only where the prediction, computed with exactly what is stored, is right; so a set bit needs
+//! no check, and a cleared one costs the lookup that the scheme would have needed anyway.
 //!
-//! **Format.** The paper stores k and b as 16-bit floats and off as a 16-bit integer: 6 bytes. A 16-bit float holds
-//! integers exactly only up to 2,048, and an intercept is a page number. Off needs only 9 of its bits, since it is less
-//! than 512. So in the `exact` format a piece is k as a 16-bit float, off in 9 bits and b in 23: the same 6 bytes. The line
-//! is anchored where the piece begins: `y = base + b + round(k * (x - off))`. b counts from a 16-bit base of the entry, in
-//! units of 65,536 pages, so that b reaches over 8,388,608 pages (32 GiB of 4 KiB) and the base over 2^32. Eight pieces,
-//! base and bitmap take 48 + 2 + 64 = 114 bytes. The `float16` format is the paper's, read literally but for one mercy:
-//! b counts from a 4-byte base, the entry's first page: `y = base + round(k * x + b)`, 116 bytes.
+//! **Format.** The paper stores k and b as 16-bit floats and off as a 16-bit integer: 6 bytes. A 16-bit float
+//! holds integers exactly only up to 2,048, and an intercept is a page number. Off needs only 9 of its bits,
+//! since it is less than 512. So in the `exact` format a piece is k as a 16-bit float, off in 9 bits and b in
+//! 23: the same 6 bytes. The line is anchored where the piece begins: `y = base + b + round(k * (x - off))`.
+//! b counts from a 16-bit base of the entry, in units of 65,536 pages, so that b reaches over 8,388,608 pages
+//! (32 GiB of 4 KiB) and the base over 2^32. Eight pieces, base and bitmap take 48 + 2 + 64 = 114 bytes. The
+//! `float16` format is the paper's, read literally but for one mercy: b counts from a 4-byte base, the
+//! entry's first page: `y = base + round(k * x + b)`, 116 bytes.
 
 use half::f16;
 use nand::{Lpn, Ppn};
 use std::ops::Range;
 
-/// LPNs of a GTD entry, at most: those of a translation page of 4 KiB with 8 bytes a mapping, as in the paper.
+/// LPNs of a GTD entry, at most: those of a translation page of 4 KiB with 8 bytes a mapping, as in the
+/// paper.
 pub const ENTRY_LPNS: u32 = 512;
 /// Bytes of a piece `<k, b, off>`.
 pub const PIECE_BYTES: u64 = 6;
@@ -45,7 +48,8 @@ pub enum Format {
 struct Piece {
     /// Bits of a 16-bit float.
     slope: u16,
-    /// Exact: intercept, then offset in the low 9 bits. Float16: intercept's bits, then offset in the low 16.
+    /// Exact: intercept, then offset in the low 9 bits. Float16: intercept's bits, then offset in the low
+    /// 16.
     rest: [u16; 2],
 }
 
@@ -83,8 +87,8 @@ pub struct Models {
 }
 
 impl Models {
-    /// Models without a piece for `lpns` LPNs, in entries of `entry_lpns`, counted by groups of `entries_per_group`,
-    /// over an array of `array_pages`.
+    /// Models without a piece for `lpns` LPNs, in entries of `entry_lpns`, counted by groups of
+    /// `entries_per_group`, over an array of `array_pages`.
     pub fn new(
         lpns: u32,
         entry_lpns: u32,
@@ -115,7 +119,7 @@ impl Models {
         self.bitmaps.len() as u64 * entry_bytes(self.per_entry as u32, self.entry_lpns, self.format)
     }
 
-    /// LPNs of an entry.
+    /// How many LPNs one GTD entry covers.
     pub fn entry_lpns(&self) -> u32 {
         self.entry_lpns
     }
@@ -173,9 +177,10 @@ impl Models {
         right
     }
 
-    /// Learns the points of one entry, ascending by x: greedy piecewise linear regression, then an in-place update with
-    /// each piece found, then the bits of those points that are predicted right. The bits of all these points must be
-    /// clear. Points not given keep what is known of them, as far as the pieces that knew it stay.
+    /// Learns the points of one entry, ascending by x: greedy piecewise linear regression, then an in-place
+    /// update with each piece found, then the bits of those points that are predicted right. The bits of
+    /// all these points must be clear. Points not given keep what is known of them, as far as the pieces
+    /// that knew it stay.
     pub fn learn(&mut self, entry: usize, points: &[Point]) {
         let mut rest = points;
         while rest.len() >= LEAST_POINTS {
@@ -194,9 +199,10 @@ impl Models {
         }
     }
 
-    /// The in-place update of figure 10: the piece through `points` takes its range; a piece that it covers in part keeps
-    /// the rest of its range, before and after. When there are more pieces than places, the one with the fewest accurate
-    /// points goes, whether old or new: step 4 of III-E1, which replaces only a shorter model.
+    /// The in-place update of figure 10: the piece through `points` takes its range; a piece that it covers
+    /// in part keeps the rest of its range, before and after. When there are more pieces than places, the
+    /// one with the fewest accurate points goes, whether old or new: step 4 of III-E1, which replaces
+    /// only a shorter model.
     fn update_in_place(&mut self, entry: usize, points: &[Point], slope: f16) {
         let (first, end) = (points[0], points[points.len() - 1].x + 1);
         let places = entry * self.per_entry..(entry + 1) * self.per_entry;
@@ -235,8 +241,8 @@ impl Models {
         self.scratch = pieces;
     }
 
-    /// The pieces of an entry, each with its accurate points, when `new` has taken `range`. Returns whether a bit outside
-    /// of the range may be lost: where a piece is anchored anew and may round another way.
+    /// The pieces of an entry, each with its accurate points, when `new` has taken `range`. Returns whether a
+    /// bit outside of the range may be lost: where a piece is anchored anew and may round another way.
     fn place_among(
         &self,
         entry: usize,
@@ -332,7 +338,8 @@ impl Models {
         }
     }
 
-    /// The line of a piece at `x`, rounded. Every step is exact in 64-bit floats: 11 bits of slope times 9 bits of x.
+    /// The line of a piece at `x`, rounded. Every step is exact in 64-bit floats: 11 bits of slope times 9
+    /// bits of x.
     #[inline]
     fn line(&self, base: u32, piece: Piece, x: u32) -> u32 {
         let slope = f16::from_bits(piece.slope);
@@ -417,7 +424,8 @@ impl Models {
 
     // On flash
 
-    /// Everything as it is stored, little-endian, after a head of 12 bytes that says how: places, LPNs of an entry, format.
+    /// Everything as it is stored, little-endian, after a head of 12 bytes that says how: places, LPNs of an
+    /// entry, format.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(12 + self.bytes() as usize);
         self.head().iter().for_each(|word| bytes.extend(word.to_le_bytes()));
@@ -433,7 +441,8 @@ impl Models {
         bytes
     }
 
-    /// Takes over what [`Models::to_bytes`] gave. `false`, and nothing is taken over, when it was made otherwise.
+    /// Takes over what [`Models::to_bytes`] gave. `false`, and nothing is taken over, when it was made
+    /// otherwise.
     pub fn restore(&mut self, bytes: &[u8]) -> bool {
         let entry_bytes = 4 + self.per_entry * PIECE_BYTES as usize + WORDS * 8;
         let head: Vec<u8> = self.head().iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -505,9 +514,9 @@ fn rounded(value: f64) -> i64 {
     whole - i64::from(whole as f64 > near)
 }
 
-/// Greedy piecewise linear regression, one piece: the longest run of points from the first on that one line through the
-/// first predicts, rounded, without error. Keeps the cone of slopes that do; the slope is the 16-bit float in the middle
-/// of it, or 1 where that is in it. Constant work a point.
+/// Greedy piecewise linear regression, one piece: the longest run of points from the first on that one line
+/// through the first predicts, rounded, without error. Keeps the cone of slopes that do; the slope is the
+/// 16-bit float in the middle of it, or 1 where that is in it. Constant work a point.
 fn fit(points: &[Point]) -> (f16, usize) {
     let first = points[0];
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -611,8 +620,8 @@ mod tests {
         assert!(models.trained() > 80, "{} bits", models.trained());
     }
 
-    /// What happens to an entry: a stretch is written in order at some page, LPNs are overwritten one by one, or a share
-    /// of all is moved.
+    /// What happens to an entry: a stretch is written in order at some page, LPNs are overwritten one by one,
+    /// or a share of all is moved.
     #[derive(Clone, Debug)]
     enum Step {
         Run(u32, u32, u32),
@@ -630,7 +639,8 @@ mod tests {
     }
 
     proptest! {
-        /// A set bit is never wrong, whatever was learned and forgotten, in either format and with any number of pieces.
+        /// A set bit is never wrong, whatever was learned and forgotten, in either format and with any number
+        /// of pieces.
         #[test]
         fn a_set_bit_is_never_wrong(steps in steps(), pieces in 1u32..9, literal: bool) {
             let mut models = models(pieces, if literal { Format::Float16 } else { Format::Exact });

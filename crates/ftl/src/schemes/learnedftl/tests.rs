@@ -6,7 +6,8 @@ use nand::{Device as Preset, Geometry, Oob, SimNand, SimOptions};
 
 const EXPORTED: u32 = 1_024;
 
-/// Four dies, superblocks of 64 pages, translation pages of 128 entries: GTD entries of 128 LPNs, one a group.
+/// Four dies, superblocks of 64 pages, translation pages of 128 entries: GTD entries of 128 LPNs, one a
+/// group.
 struct Bed(Device<LearnedFtl, SimNand<NoClock>>);
 
 impl Bed {

@@ -1,16 +1,19 @@
 //! Mappings in memory: TP nodes under LRU, each with up to three secondary lists, counted in bytes.
 //!
 //! A TP node stands for a chunk. Its lists hold
-//! - point mappings: *outliers*, clean or newer than flash, and *log mappings* of linear groups that are not trained yet;
+//! - point mappings: *outliers*, clean or newer than flash, and *log mappings* of linear groups that are not
+//!   trained yet;
 //! - linear models, trained since the chunk was written back or as they are on flash, the latter under LRU;
 //! - at the head of these, the outlier identifier of the record on flash.
 //!
-//! A point mapping goes before every model; a model trained later before one trained earlier, and any of them before those on
-//! flash. What is newer than flash is never put out. Of the rest any part may be missing: the answer is then [`Answer::Missing`].
+//! A point mapping goes before every model; a model trained later before one trained earlier, and any of them
+//! before those on flash. What is newer than flash is never put out. Of the rest any part may be missing: the
+//! answer is then [`Answer::Missing`].
 //!
-//! What is charged: [`NODE_BYTES`] a node (its number, two LRU links, heads and lengths of its lists), [`POINT_BYTES`] a point
-//! mapping and 8 bytes a model, as the paper has them, and 2 more a model for the last LPA that it covers, which the record
-//! needs not say; the identifier as it is on flash. And [`Cache::slack`].
+//! What is charged: [`NODE_BYTES`] a node (its number, two LRU links, heads and lengths of its lists),
+//! [`POINT_BYTES`] a point mapping and 8 bytes a model, as the paper has them, and 2 more a model for the
+//! last LPA that it covers, which the record needs not say; the identifier as it is on flash. And
+//! [`Cache::slack`].
 
 use super::linear::LinearModel;
 use super::record::{bit, identifier_bytes, Bits, Covering, Parts};
@@ -157,9 +160,10 @@ impl Cache {
         [u64::from(self.used.len()) * NODE_BYTES, points, self.models * MODEL_BYTES, self.identifiers]
     }
 
-    /// Bytes kept free for the entries that the directory gets when translation pages are split. A point mapping that is
-    /// newer than flash adds at most 16 bytes to a record, a trained model at most 24, and a part of a split page is filled
-    /// with a thousand bytes at least: 10 bytes of directory for each part.
+    /// Bytes kept free for the entries that the directory gets when translation pages are split. A point
+    /// mapping that is newer than flash adds at most 16 bytes to a record, a trained model at most 24,
+    /// and a part of a split page is filled with a thousand bytes at least: 10 bytes of directory for
+    /// each part.
     pub fn slack(&self) -> u64 {
         40 + (self.dirty_points + self.logs).div_ceil(6) + self.trained.div_ceil(4)
     }
@@ -546,9 +550,9 @@ impl Cache {
         Some(self.used.tail()).filter(|&chunk| chunk != NONE)
     }
 
-    /// Puts something out, in the order of the paper: of the coldest node the last clean outlier mapping; when it has none,
-    /// but something newer than flash, that has to be written back; else its last model; with the last one, the
-    /// identifier. `None`: the cache is empty.
+    /// Puts something out, in the order of the paper: of the coldest node the last clean outlier mapping;
+    /// when it has none, but something newer than flash, that has to be written back; else its last
+    /// model; with the last one, the identifier. `None`: the cache is empty.
     pub fn put_out(&mut self) -> Option<PutOut> {
         let chunk = self.coldest()?;
         let node = &mut self.nodes[chunk as usize];
@@ -576,8 +580,8 @@ impl Cache {
         }
     }
 
-    /// A chunk is on flash as it is here, with this record: what was newer becomes clean. The head is as before the chunk was
-    /// changed: it is to be set anew, or dropped.
+    /// A chunk is on flash as it is here, with this record: what was newer becomes clean. The head is as
+    /// before the chunk was changed: it is to be set anew, or dropped.
     pub fn cleaned(&mut self, chunk: u32, parts: &Parts<'_>) {
         let bits = parts.identifier();
         let (first, end) = self.lpns_of(chunk);

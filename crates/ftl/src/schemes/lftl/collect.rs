@@ -1,9 +1,9 @@
 //! Collection of linear groups: a page is mapped as soon as it is copied.
 //!
-//! A page is copied in the place in which it lies, so that the LPAs of a stream stay in order, to a linear group that all
-//! victims share; its mapping is a log mapping like that of a page of the host, and is trained like one. So a copy takes no read of a
-//! translation page, and counts as soon as it is made: until the victim is erased, which waits for the copies, the original
-//! is there for a power cut to find.
+//! A page is copied in the place in which it lies, so that the LPAs of a stream stay in order, to a linear
+//! group that all victims share; its mapping is a log mapping like that of a page of the host, and is trained
+//! like one. So a copy takes no read of a translation page, and counts as soon as it is made: until the
+//! victim is erased, which waits for the copies, the original is there for a power cut to find.
 
 use crate::counters::Cause;
 use crate::engine::collector::copy;

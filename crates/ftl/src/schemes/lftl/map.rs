@@ -118,8 +118,8 @@ impl Map {
         &self.shape
     }
 
-    /// Bytes that one operation brings in, at most, and what is kept free beside: a chunk's node, its outlier mappings, and a
-    /// model for three LPAs and one of nowhere for two.
+    /// Bytes that one operation brings in, at most, and what is kept free beside: a chunk's node, its outlier
+    /// mappings, and a model for three LPAs and one of nowhere for two.
     pub fn most_of_chunk(lpas: u32) -> u64 {
         2 * NODE_BYTES + u64::from(lpas) * (POINT_BYTES + MODEL_BYTES / 2) + 128
     }
@@ -166,8 +166,9 @@ impl Map {
 
     // Lookups
 
-    /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched with them: the
-    /// outlier mappings that the rest of the request will ask for, and the heads of linear chunks behind this one.
+    /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched
+    /// with them: the outlier mappings that the rest of the request will ask for, and the heads of linear
+    /// chunks behind this one.
     pub fn load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -205,8 +206,8 @@ impl Map {
         }
     }
 
-    /// Enters the head of a chunk, and its outlier mappings from `offset` to `last`. There is room for them. Returns where
-    /// `offset` is, and whether a model says so.
+    /// Enters the head of a chunk, and its outlier mappings from `offset` to `last`. There is room for them.
+    /// Returns where `offset` is, and whether a model says so.
     fn install<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -239,8 +240,8 @@ impl Map {
         (found, false)
     }
 
-    /// Loads the heads of linear chunks behind this one, in the same translation page, that nobody has asked for yet. What has
-    /// to be written first is not put out for them.
+    /// Loads the heads of linear chunks behind this one, in the same translation page, that nobody has asked
+    /// for yet. What has to be written first is not put out for them.
     fn install_ahead<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -273,7 +274,8 @@ impl Map {
 
     // Updates
 
-    /// `lpn` is at `ppn` from now on, programmed at `programmed`: a log mapping. The mapping before need not be known.
+    /// `lpn` is at `ppn` from now on, programmed at `programmed`: a log mapping. The mapping before need not
+    /// be known.
     #[allow(clippy::too_many_arguments)]
     pub fn put<N: Nand>(
         &mut self,
@@ -288,7 +290,8 @@ impl Map {
         let at = self.make_way(flash, records, NODE_BYTES + POINT_BYTES + 1, cause, at)?;
         let was_log = self.cache.point(lpn).is_some_and(Cache::is_log);
         let subspace = (lpn.0 / self.shape.subspace_pages) as usize;
-        // A page that recovery found in a block retired since its superblock was opened is in no linear group.
+        // A page that recovery found in a block retired since its superblock was opened is in no linear
+        // group.
         let logs = self.lists.local(ppn).is_some();
         self.logs[subspace] += u32::from(logs);
         self.logs[subspace] -= u32::from(was_log);
@@ -304,7 +307,8 @@ impl Map {
 
     // Training
 
-    /// The superblock is full, or its stream left it: its linear group is closed, and models are made of what was written to it.
+    /// The superblock is full, or its stream left it: its linear group is closed, and models are made of what
+    /// was written to it.
     pub fn close<N: Nand>(&mut self, flash: &mut Flash<N>, superblock: u32) {
         for subspace in 0..self.logs.len() {
             if self.logs[subspace] > 0 {
@@ -371,8 +375,8 @@ impl Map {
         counters.count(&stats::LITERAL_OUTLIERS, self.trainer.literal_outliers);
     }
 
-    /// Enters a sub-model in each chunk that it covers. Where it has a single page, that is an outlier. Returns how many such
-    /// there were.
+    /// Enters a sub-model in each chunk that it covers. Where it has a single page, that is an outlier.
+    /// Returns how many such there were.
     fn apply<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -436,8 +440,8 @@ impl Map {
         Ok(done)
     }
 
-    /// Writes the translation page of a chunk with all that is newer in memory, trained first. `stays`: the chunk's head is
-    /// wanted further.
+    /// Writes the translation page of a chunk with all that is newer in memory, trained first. `stays`: the
+    /// chunk's head is wanted further.
     pub fn write_back<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -515,7 +519,8 @@ impl Map {
         }
     }
 
-    /// Applies to the table of a chunk what memory holds that is newer than flash, and adds its models to `candidates`.
+    /// Applies to the table of a chunk what memory holds that is newer than flash, and adds its models to
+    /// `candidates`.
     fn newer(
         cache: &Cache,
         lists: &BlockLists,
@@ -543,8 +548,8 @@ impl Map {
         }
     }
 
-    /// The chunks that were just merged are on flash as they are in memory. Heads that were in memory stay, anew, as far as
-    /// there is room for them; that of `coldest` only if it `stays`.
+    /// The chunks that were just merged are on flash as they are in memory. Heads that were in memory stay,
+    /// anew, as far as there is room for them; that of `coldest` only if it `stays`.
     fn refresh(&mut self, coldest: u32, stays: bool) {
         let merged = std::mem::take(&mut self.merged);
         let bounds = std::mem::take(&mut self.bounds);
@@ -568,7 +573,8 @@ impl Map {
 
     // Trims
 
-    /// Unmaps offsets `range` of a chunk, and gives the pages that they led to. Completes when these are known.
+    /// Unmaps offsets `range` of a chunk, and gives the pages that they led to. Completes when these are
+    /// known.
     pub fn unmap<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -707,7 +713,8 @@ impl Map {
         Ok(())
     }
 
-    /// What the cache says of a chunk is what it says together with flash, and flash alone where nothing is newer.
+    /// What the cache says of a chunk is what it says together with flash, and flash alone where nothing is
+    /// newer.
     fn check_chunk(&self, number: u32, clean: &[u32], now: &[u32]) -> Result<(), String> {
         let first = self.first_lpn(number).0;
         for (offset, (&now, &clean)) in (0u16..).zip(now.iter().zip(clean)) {

@@ -1,6 +1,7 @@
 //! LFTL: linear models made from the write stream itself, for devices with little memory.
 //!
-//! Du, Huang, Wang, Yao, Chen, Shao: A Practical Learning-Based FTL for Memory Constrained Mobile Flash Storage.
+//! Du, Huang, Wang, Yao, Chen, Shao: A Practical Learning-Based FTL for Memory Constrained Mobile Flash
+//! Storage.
 //!
 //! | paper's term | here | where |
 //! | --- | --- | --- |
@@ -14,28 +15,29 @@
 //! | log mappings, training when a group is closed | [`map::Map::put`], [`map::Map::close`] | memory |
 //!
 //! **Choices**, where the paper is silent or something had to differ:
-//! - A linear group is a superblock, a block of each parallel unit, without bad ones ([`linear::BlockLists`]). How many are
-//!   open, and what is done when there are too few to spare: [`open`].
-//! - **When models are made.** When a superblock is full; and earlier, of what there is so far, when log mappings take
-//!   more than the share `log` of the budget (one superblock of them would take 256 KiB), or have to be written back. A model
-//!   that continues another one in the same chunk becomes one with it when the chunk is written back, so that early
-//!   training costs no bytes.
-//! - **A chunk** is 512 LPAs, fewer where a translation page could not hold two of the largest. A model is entered in each
-//!   chunk that it covers, so that a chunk can be read and written alone: 8 bytes for 512 pages. In memory a chunk is a TP
-//!   node. A translation page holds as many chunks as fit.
-//! - **Unmapped LPAs** take part: a model of group "nowhere" covers them, or they are outliers with no page. So a record says
-//!   what is not mapped, and a model, which has a start but no end, is never wrong.
-//! - **Point mappings** take 3 bytes on flash (4 on devices of more than 2^24 pages), because the identifier already
-//!   says whose they are, and 8 bytes in memory, as in the paper.
-//! - **Prefetching**: with a chunk's head (identifier and models) come the outlier mappings of the rest of the request, and the
-//!   heads of the `ahead` next chunks of the same translation page, as far as these are linear.
+//! - A linear group is a superblock, a block of each parallel unit, without bad ones
+//!   ([`linear::BlockLists`]). How many are open, and what is done when there are too few to spare: [`open`].
+//! - **When models are made.** When a superblock is full; and earlier, of what there is so far, when log
+//!   mappings take more than the share `log` of the budget (one superblock of them would take 256 KiB), or
+//!   have to be written back. A model that continues another one in the same chunk becomes one with it when
+//!   the chunk is written back, so that early training costs no bytes.
+//! - **A chunk** is 512 LPAs, fewer where a translation page could not hold two of the largest. A model is
+//!   entered in each chunk that it covers, so that a chunk can be read and written alone: 8 bytes for 512
+//!   pages. In memory a chunk is a TP node. A translation page holds as many chunks as fit.
+//! - **Unmapped LPAs** take part: a model of group "nowhere" covers them, or they are outliers with no page.
+//!   So a record says what is not mapped, and a model, which has a start but no end, is never wrong.
+//! - **Point mappings** take 3 bytes on flash (4 on devices of more than 2^24 pages), because the identifier
+//!   already says whose they are, and 8 bytes in memory, as in the paper.
+//! - **Prefetching**: with a chunk's head (identifier and models) come the outlier mappings of the rest of
+//!   the request, and the heads of the `ahead` next chunks of the same translation page, as far as these are
+//!   linear.
 //! - **A host write** looks its old page up, to invalidate it, as in the other schemes.
-//! - **Memory.** Everything counts: directory, block lists, subspaces, TP nodes, and the free bytes that the directory may need
-//!   when translation pages are split. The sum is asserted to be within the budget whenever anything is added. RANSAC
-//!   works on the log mappings where they are.
-//! - **Controller work**: 0.65 us a prediction, and `train_ns` = 16 ns for each point looked at in each pass over the points: in
-//!   LearnedFTL's measurements 512 mappings are sorted and trained in 50 us on a Cortex-A72, of which sorting takes five
-//!   parts in six, and LFTL need not sort.
+//! - **Memory.** Everything counts: directory, block lists, subspaces, TP nodes, and the free bytes that the
+//!   directory may need when translation pages are split. The sum is asserted to be within the budget
+//!   whenever anything is added. RANSAC works on the log mappings where they are.
+//! - **Controller work**: 0.65 us a prediction, and `train_ns` = 16 ns for each point looked at in each pass
+//!   over the points: in LearnedFTL's measurements 512 mappings are sorted and trained in 50 us on a
+//!   Cortex-A72, of which sorting takes five parts in six, and LFTL need not sort.
 
 pub mod cache;
 mod collect;
@@ -279,7 +281,8 @@ impl Update for Map {
         Ok(Lookup { done, ..old })
     }
 
-    /// New log mappings, which count at once: no mapping on flash has to change before the originals are erased.
+    /// New log mappings, which count at once: no mapping on flash has to change before the originals are
+    /// erased.
     fn moved<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

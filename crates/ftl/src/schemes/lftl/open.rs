@@ -1,18 +1,19 @@
 //! Subspaces, and the linear groups that are open for them.
 //!
-//! The paper gives each subspace an open linear group. A group is a superblock here, and a device has as many subspaces as
-//! half its superblocks, but only a handful of superblocks to spare: all that are open for a subspace in which nothing is
-//! written lie idle. So
-//! - a group of its own goes to a subspace with a write stream: one whose last [`STREAM_PAGES`] pages, more or less, followed on
-//!   one another ([`Subspace::wrote`]). Random writes between them do not end a stream, and go to the same group, as in the
-//!   paper;
-//! - at most three quarters of the spare superblocks are open at once ([`Open::limit`]), and none is opened where that would
-//!   start collection;
-//! - a stream that finds no superblock takes over the open one that was not written for longest, if no page went to it
-//!   while the host wrote a quarter of a superblock. Its linear group ends there, early, and the next one begins in the same
-//!   superblock: no page is lost. The local PPAs run on, and the models of the one cannot tell of the other;
-//! - everything else shares one group. What is trained together is always of one subspace, so sharing makes models shorter, as
-//!   long as the requests that interleave, but no less exact.
+//! The paper gives each subspace an open linear group. A group is a superblock here, and a device has as many
+//! subspaces as half its superblocks, but only a handful of superblocks to spare: all that are open for a
+//! subspace in which nothing is written lie idle. So
+//! - a group of its own goes to a subspace with a write stream: one whose last [`STREAM_PAGES`] pages, more
+//!   or less, followed on one another ([`Subspace::wrote`]). Random writes between them do not end a stream,
+//!   and go to the same group, as in the paper;
+//! - at most three quarters of the spare superblocks are open at once ([`Open::limit`]), and none is opened
+//!   where that would start collection;
+//! - a stream that finds no superblock takes over the open one that was not written for longest, if no page
+//!   went to it while the host wrote a quarter of a superblock. Its linear group ends there, early, and the
+//!   next one begins in the same superblock: no page is lost. The local PPAs run on, and the models of the
+//!   one cannot tell of the other;
+//! - everything else shares one group. What is trained together is always of one subspace, so sharing makes
+//!   models shorter, as long as the requests that interleave, but no less exact.
 
 use super::linear::Point;
 use super::record::MOST_LPAS;
@@ -24,8 +25,8 @@ use nand::Lpn;
 const STREAM_PAGES: u8 = 64;
 /// The exemplary set: as many points as a sample of RANSAC has.
 const EXEMPLARY: usize = 3;
-/// Bytes of a subspace as a firmware would pack it: LPAs that continue its stream and its other writes, how much was in
-/// sequence, its group.
+/// Bytes of a subspace as a firmware would pack it: LPAs that continue its stream and its other writes, how
+/// much was in sequence, its group.
 const SUBSPACE_BYTES: u64 = 2 * 2 + 1 + 1;
 /// Bytes of an open group: its owner, its last use, the exemplary set.
 const GROUP_BYTES: u64 = 2 + 4 + 4 * EXEMPLARY as u64 + 1;
@@ -124,7 +125,7 @@ impl Open {
         self.subspaces.len() as u64 * SUBSPACE_BYTES + self.groups.len() as u64 * GROUP_BYTES
     }
 
-    /// Subspaces.
+    /// How many parts the address space is split into.
     pub fn subspaces(&self) -> u32 {
         self.subspaces.len() as u32
     }
@@ -134,8 +135,8 @@ impl Open {
         self.groups.len()
     }
 
-    /// The stream of the group that the host's next version of `lpn` goes to. `left` tells the pages that a stream's superblock still has, and
-    /// `spare` that one can be opened without starting collection.
+    /// The stream of the group that the host's next version of `lpn` goes to. `left` tells the pages that a
+    /// stream's superblock still has, and `spare` that one can be opened without starting collection.
     pub fn choose(&mut self, lpn: Lpn, left: impl Fn(Stream) -> u32, spare: bool) -> Stream {
         let subspace = lpn.0 / self.subspace_pages;
         let it = &mut self.subspaces[subspace as usize];
@@ -185,8 +186,8 @@ impl Open {
         }
     }
 
-    /// The exemplary set that was gathered for a subspace in the superblock that a stream writes, if `is_there`; gathering
-    /// begins anew.
+    /// The exemplary set that was gathered for a subspace in the superblock that a stream writes, if
+    /// `is_there`; gathering begins anew.
     pub fn take_exemplary(&mut self, subspace: u32, is_there: impl Fn(Stream) -> bool, set: &mut Vec<Point>) {
         set.clear();
         let of = |group: &&mut Group| group.exemplary_of == subspace && is_there(group.stream);

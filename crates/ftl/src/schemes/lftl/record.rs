@@ -1,4 +1,5 @@
-//! The record of a chunk: linear models, outlier identifier, point mappings. How it is packed, read and merged.
+//! The record of a chunk: linear models, outlier identifier, point mappings. How it is packed, read and
+//! merged.
 //!
 //! | bytes | what |
 //! | --- | --- |
@@ -8,8 +9,9 @@
 //! | 2 each, or one bit an LPA of the chunk | the identifier: offsets of the outliers, or a bitmap, whichever is smaller |
 //! | 3 or 4 each | PPNs of the outliers, ascending by LPA; all ones for none |
 //!
-//! LPAs before the first model, and those of a model of group [`LinearModel::NOWHERE`], are mapped nowhere. Every other
-//! LPA is predicted exactly by the model that covers it, or is an outlier. A chunk in which nothing is mapped has no bytes.
+//! LPAs before the first model, and those of a model of group [`LinearModel::NOWHERE`], are mapped nowhere.
+//! Every other LPA is predicted exactly by the model that covers it, or is an outlier. A chunk in which
+//! nothing is mapped has no bytes.
 
 use super::linear::{BlockLists, LinearModel};
 use crate::table::{mapped, UNMAPPED};
@@ -77,7 +79,8 @@ impl Chunk {
     /// The largest record.
     pub fn most_bytes(&self) -> usize {
         let lpas = usize::from(self.lpas);
-        // All outliers under a bitmap; or three LPAs of a model and two of nowhere in turn, which is 16 bytes for five.
+        // All outliers under a bitmap; or three LPAs of a model and two of nowhere in turn, which is 16 bytes
+        // for five.
         HEADER + lpas.div_ceil(8) + self.point_bytes * lpas + lpas / 4 + LinearModel::BYTES * 2
     }
 
@@ -141,12 +144,12 @@ impl<'a> Parts<'a> {
         self.model(at).start - self.chunk.first_lpa
     }
 
-    /// Models.
+    /// How many linear models the record holds.
     pub fn model_count(&self) -> u32 {
         (self.models.len() / LinearModel::BYTES) as u32
     }
 
-    /// Outliers.
+    /// How many LPAs have a mapping of their own.
     pub fn outlier_count(&self) -> u32 {
         (self.points.len() / self.chunk.point_bytes) as u32
     }
@@ -210,8 +213,8 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Appends the record of a chunk whose pages are where `table` says. `candidates` are the models that it may use, an
-    /// older one before a newer one. Whatever they are, the record is true to the table.
+    /// Appends the record of a chunk whose pages are where `table` says. `candidates` are the models that it
+    /// may use, an older one before a newer one. Whatever they are, the record is true to the table.
     pub fn pack(
         &mut self,
         chunk: &Chunk,
@@ -249,8 +252,8 @@ impl Packer {
         }
     }
 
-    /// Cuts the candidates to what they cover and predict: newer ones before older ones, from the first to the last page
-    /// that each predicts, anchored there. One that predicts too few pages is left out.
+    /// Cuts the candidates to what they cover and predict: newer ones before older ones, from the first to
+    /// the last page that each predicts, anchored there. One that predicts too few pages is left out.
     fn cut(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32], candidates: &[Covering]) {
         self.owners.clear();
         self.owners.resize(usize::from(chunk.lpas), NO_OWNER);

@@ -8,12 +8,13 @@
 //! | change | what is newer becomes log mappings, which are trained as any; what does not fit is written | as the cache needs |
 //! | erase | obsolete metadata | - |
 //!
-//! The models of a record lead to the right pages as soon as the block lists are known: none is trained again but those of
-//! linear groups that were not closed, or not written back.
+//! The models of a record lead to the right pages as soon as the block lists are known: none is trained again
+//! but those of linear groups that were not closed, or not written back.
 //!
-//! A block list must be that of the opening of the superblock which its pages in use were written in. A superblock that was
-//! being erased when power was cut may hold pages of two openings: those of the older one are all superseded, by pages that the
-//! search has found, so that the list of the newer one is right, and what a record says of the older ones does not matter.
+//! A block list must be that of the opening of the superblock which its pages in use were written in. A
+//! superblock that was being erased when power was cut may hold pages of two openings: those of the older one
+//! are all superseded, by pages that the search has found, so that the list of the newer one is right, and
+//! what a record says of the older ones does not matter.
 
 use super::map::Map;
 use crate::mapping::Pages;
@@ -85,8 +86,8 @@ fn compare_chunk<N: Nand>(
         if let Some(ppn) = now {
             recovery.flash.space.validate_found(ppn);
         }
-        // What was trimmed may be covered by a model of a linear group that is gone, which leads nowhere now, and will lead
-        // somewhere when the superblock is opened again: it must not stay.
+        // What was trimmed may be covered by a model of a linear group that is gone, which leads nowhere now,
+        // and will lead somewhere when the superblock is opened again: it must not stay.
         if now != mapped(recorded) || since == Since::Trimmed {
             changes.push((offset, now));
         }

@@ -120,8 +120,8 @@ enum Phase {
 struct ReferenceDie {
     running: Option<(usize, Phase)>,
     suspended: Option<(usize, u64)>,
-    /// The rank in which the end of the phase under way was scheduled, and that of the last phase that ended,
-    /// with its time.
+    /// The rank in which the end of the phase under way was scheduled, and that of the last phase that
+    /// ended, with its time.
     rank: u64,
     ended: (u64, u64),
     use_ns: [u64; 3],

@@ -1,5 +1,5 @@
-//! When checkpoints are due, and cleaning: the valid blocks of a segment are written anew, and the segment is free after the next
-//! checkpoint.
+//! When checkpoints are due, and cleaning: the valid blocks of a segment are written anew, and the segment is
+//! free after the next checkpoint.
 
 use super::super::requests::{extend, push, Extents, Requests, WRITE_MOST};
 use super::layout::SEGMENT;

@@ -1,4 +1,5 @@
-//! Areas of an F2FS volume, as `mkfs.f2fs` lays them out, and the blocks that a checkpoint writes in those before the main one.
+//! Areas of an F2FS volume, as `mkfs.f2fs` lays them out, and the blocks that a checkpoint writes in those
+//! before the main one.
 //!
 //! One zone and section a segment. All addresses are blocks of 4 KiB from the start of the device.
 
@@ -81,8 +82,9 @@ impl Layout {
         self.nat_segments * SEGMENT * NAT_ENTRIES
     }
 
-    /// Writes what a checkpoint writes outside the main area: changed blocks of SIT and NAT, each to its other copy; summaries of
-    /// segments that were filled; and a checkpoint pack, with `summaries` block summaries of the open data segments.
+    /// Writes what a checkpoint writes outside the main area: changed blocks of SIT and NAT, each to its
+    /// other copy; summaries of segments that were filled; and a checkpoint pack, with `summaries` block
+    /// summaries of the open data segments.
     pub(super) fn checkpoint(
         &mut self,
         queue: &mut Requests,
@@ -123,8 +125,8 @@ impl Layout {
     }
 }
 
-/// Segments reserved for collection, and spare ones beside them: the share in steps of 0.01 % (of 5 % on less than 512 MiB) that
-/// leaves most to files.
+/// Segments reserved for collection, and spare ones beside them: the share in steps of 0.01 % (of 5 % on less
+/// than 512 MiB) that leaves most to files.
 fn over_provision(segments: u32) -> (u32, u32) {
     let (step, most) = if segments < 256 { (500, 9500) } else { (1, 1000) };
     let of = |share: u32| {

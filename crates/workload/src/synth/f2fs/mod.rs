@@ -11,11 +11,12 @@
 //! | checkpoint | [`F2fs::checkpoint`]: when 5 % of the segments wait for it, 4,096 nodes or a tenth of the NAT are changed |
 //! | discard | of segments that a checkpoint frees |
 //!
-//! A block that was valid at the last checkpoint is not overwritten before the next, as a crash would need it.
-//! What is ours: nodes and directories are in memory and never read; there is no timer, so neither the checkpoint of each
-//! minute nor cleaning in idle time, of which the generators have none; the writes of a log go out when 512 KiB are together, at
-//! a sync, at a checkpoint, or when they are read; node numbers of a file follow on one another; extended attributes, inline
-//! data and hints of the user about temperature do not exist.
+//! A block that was valid at the last checkpoint is not overwritten before the next, as a crash would need
+//! it. What is ours: nodes and directories are in memory and never read; there is no timer, so neither the
+//! checkpoint of each minute nor cleaning in idle time, of which the generators have none; the writes of a
+//! log go out when 512 KiB are together, at a sync, at a checkpoint, or when they are read; node numbers of a
+//! file follow on one another; extended attributes, inline data and hints of the user about temperature do
+//! not exist.
 
 mod cleaning;
 mod layout;
@@ -148,7 +149,8 @@ pub(super) struct F2fs {
     hand: u32,
     /// Segments without a valid block, which the next checkpoint frees.
     obsolete: BTreeSet<u32>,
-    /// Changed since the last checkpoint: nodes, blocks of directories, NAT entries, segments, and which of these were filled.
+    /// Changed since the last checkpoint: nodes, blocks of directories, NAT entries, segments, and which of
+    /// these were filled.
     dirty_nodes: BTreeSet<(u32, u32)>,
     dirty_dentries: BTreeSet<(u32, u32)>,
     dirty_nids: BTreeSet<u32>,
@@ -156,12 +158,13 @@ pub(super) struct F2fs {
     filled: BTreeSet<u32>,
     /// Segments filled since background cleaning.
     since_cleaning: u32,
-    /// Requests that nothing else is written between: logs are written in the order of their blocks, and nobody writes during a
-    /// checkpoint.
+    /// Requests that nothing else is written between: logs are written in the order of their blocks, and
+    /// nobody writes during a checkpoint.
     exclusive: usize,
 }
 
-/// The node of a file that points to a page: 0 is the inode, then two direct nodes, then indirect nodes, each before its own.
+/// The node of a file that points to a page: 0 is the inode, then two direct nodes, then indirect nodes, each
+/// before its own.
 fn node_of(page: u32) -> u32 {
     let Some(behind) = page.checked_sub(INODE_POINTERS) else { return 0 };
     let direct = behind / NODE_POINTERS;

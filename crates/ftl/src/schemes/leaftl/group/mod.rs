@@ -16,8 +16,8 @@
 //! | 8 each segment | S, L, K, I; level by level, ascending |
 //! | 1 + members, each approximate segment, in the same order | members - 1, and their offsets, ascending |
 //!
-//! An empty group has no byte. After compaction each mapped LPN is the newest of one segment, and a list of two or more
-//! costs less than as many segments: at most 2 + 9 a LPN ([`most_bytes`]).
+//! An empty group has no byte. After compaction each mapped LPN is the newest of one segment, and a list of
+//! two or more costs less than as many segments: at most 2 + 9 a LPN ([`most_bytes`]).
 
 use super::segment::{Segment, Slope};
 
@@ -127,7 +127,8 @@ impl Piece {
         self.segment.start <= other.segment.last() && other.segment.start <= self.segment.last()
     }
 
-    /// Keeps `members` of those it has. A stride still claims what lies between the first and the last of them.
+    /// Keeps `members` of those it has. A stride still claims what lies between the first and the last of
+    /// them.
     fn keep(&mut self, members: Set) {
         if members.is_empty() {
             self.members = members;
@@ -182,17 +183,17 @@ impl Group {
         &self.pieces
     }
 
-    /// Levels.
+    /// How many levels a lookup may have to probe.
     pub fn levels(&self) -> u32 {
         self.pieces.last().map_or(0, |piece| u32::from(piece.level) + 1)
     }
 
     // Insertion
 
-    /// Puts new segments, whose ranges are disjoint, on top. Members that they overwrite are taken out of the lists of
-    /// the CRB, where an LPN is in one segment only, and out of the levels that `reach` says; what is left in the top level
-    /// of a segment that still overlaps moves one level down: into the next level where it fits, else into a level of its
-    /// own between the two (so that nothing moves further).
+    /// Puts new segments, whose ranges are disjoint, on top. Members that they overwrite are taken out of the
+    /// lists of the CRB, where an LPN is in one segment only, and out of the levels that `reach` says;
+    /// what is left in the top level of a segment that still overlaps moves one level down: into the next
+    /// level where it fits, else into a level of its own between the two (so that nothing moves further).
     pub fn insert(&mut self, new: &[Piece], reach: Reach) {
         let taken = new.iter().fold(Set::default(), |taken, piece| taken.with(piece.members));
         let within =
@@ -224,8 +225,8 @@ impl Group {
         self.settle(new.len() + below);
     }
 
-    /// Takes offsets `first` to `last` out of all levels. Where the stride of a segment still claims one of them, a
-    /// segment that leads nowhere hides it.
+    /// Takes offsets `first` to `last` out of all levels. Where the stride of a segment still claims one of
+    /// them, a segment that leads nowhere hides it.
     pub fn trim(&mut self, first: u8, last: u8) {
         let trimmed = Set::range(first, last);
         let mut claimed = Set::default();
@@ -242,7 +243,8 @@ impl Group {
         }
     }
 
-    /// Brings the segments into order, of which only the first `mixed` are out of it, and closes gaps between levels.
+    /// Brings the segments into order, of which only the first `mixed` are out of it, and closes gaps between
+    /// levels.
     fn settle(&mut self, mixed: usize) {
         let key = |piece: &Piece| (piece.level, piece.segment.start);
         self.pieces[..mixed].sort_unstable_by_key(key);
@@ -259,8 +261,8 @@ impl Group {
 
     // Compaction
 
-    /// Takes every overwritten member out of every segment, drops what is empty, joins what continues each other, and
-    /// puts each segment on the highest level below all newer ones that it overlaps.
+    /// Takes every overwritten member out of every segment, drops what is empty, joins what continues each
+    /// other, and puts each segment on the highest level below all newer ones that it overlaps.
     pub fn compact(&mut self) {
         let mut seen = Set::default();
         for piece in &mut self.pieces {
@@ -306,7 +308,7 @@ impl Group {
 
     // Packed form
 
-    /// Bytes packed.
+    /// How long the record of this group is on flash.
     pub fn packed_bytes(&self) -> usize {
         if self.pieces.is_empty() {
             return 0;
@@ -370,7 +372,8 @@ impl Group {
     }
 }
 
-/// Looks an offset up in a packed group, level by level: what is said of it, if anything, and how many levels were looked at.
+/// Looks an offset up in a packed group, level by level: what is said of it, if anything, and how many levels
+/// were looked at.
 pub fn find(bytes: &[u8], offset: u8) -> (Option<Answer>, u32) {
     let Some(&levels) = bytes.first() else { return (None, 0) };
     let levels = usize::from(levels) + 1;

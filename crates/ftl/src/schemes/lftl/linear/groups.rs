@@ -1,12 +1,13 @@
 //! Linear groups as lists of blocks, and equation 1: local PPA <-> global PPA.
 //!
-//! A linear group is a superblock: one block of each parallel unit, without those that were bad when it was opened, so that
-//! a stream is written as fast as a striped one. A group whose local PPAs would not fit 16 bits is cut into parts by rows
-//! of pages; a group's number says superblock and part. The list stays what it was at the opening: a block that goes bad
-//! meanwhile is skipped, which costs one local PPA a row until the superblock is full.
+//! A linear group is a superblock: one block of each parallel unit, without those that were bad when it was
+//! opened, so that a stream is written as fast as a striped one. A group whose local PPAs would not fit 16
+//! bits is cut into parts by rows of pages; a group's number says superblock and part. The list stays what it
+//! was at the opening: a block that goes bad meanwhile is skipped, which costs one local PPA a row until the
+//! superblock is full.
 //!
-//! Nobody else remembers which blocks were good when a superblock was opened, so the list goes with every page, in its OOB,
-//! one bit a unit.
+//! Nobody else remembers which blocks were good when a superblock was opened, so the list goes with every
+//! page, in its OOB, one bit a unit.
 
 use nand::{Geometry, Ppn};
 

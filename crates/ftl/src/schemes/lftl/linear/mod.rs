@@ -1,5 +1,6 @@
-//! Linear models of write streams, after LFTL (Du et al., "A Practical Learning-Based FTL for Memory Constrained Mobile Flash
-//! Storage"): addresses of a linear group, and exact models of what was written to one.
+//! Linear models of write streams, after LFTL (Du et al., "A Practical Learning-Based FTL for Memory
+//! Constrained Mobile Flash Storage"): addresses of a linear group, and exact models of what was written to
+//! one.
 //!
 //! | paper's term | here |
 //! | --- | --- |
@@ -8,25 +9,27 @@
 //! | segmentation (algorithm 2), sub-models, outliers | [`Trainer`] |
 //! | linear model of 8 bytes | [`LinearModel`] |
 //!
-//! **Equation 1** reads `PPA_global = PPA_local + LG[PPA_local % K]`, which leads out of the block for any but its first
-//! pages. What it must mean: page `local div K` of block `LG[local mod K]`, a bijection onto the pages of the group
-//! (`linear/groups.rs`).
+//! **Equation 1** reads `PPA_global = PPA_local + LG[PPA_local % K]`, which leads out of the block for any
+//! but its first pages. What it must mean: page `local div K` of block `LG[local mod K]`, a bijection onto
+//! the pages of the group (`linear/groups.rs`).
 //!
-//! **Equation 2**: with the paper's q = 0.99, p = 0.95 and k = 3 it gives the paper's I = 3 only if p is the share of
-//! *inliers*, though the text calls it the outlier rate.
+//! **Equation 2**: with the paper's q = 0.99, p = 0.95 and k = 3 it gives the paper's I = 3 only if p is the
+//! share of *inliers*, though the text calls it the outlier rate.
 //!
-//! **The model** is anchored at its start: `local = base + round(slope (lpa - start))`, the base as a 16-bit integer. The paper
-//! stores intercept and slope as 16-bit floats, of which the first is exact only to 2,048. A page that the stored model
-//! does not predict exactly is an outlier, so a model is never wrong about its members.
+//! **The model** is anchored at its start: `local = base + round(slope (lpa - start))`, the base as a 16-bit
+//! integer. The paper stores intercept and slope as 16-bit floats, of which the first is exact only to 2,048.
+//! A page that the stored model does not predict exactly is an outlier, so a model is never wrong about its
+//! members.
 //!
-//! **Algorithm 2**, as printed, tests `M` before it exists and drops points. What it must mean: a sub-model covers LPAs
-//! without a gap; every LPA of the group is a member of exactly one sub-model, or an outlier. Here a sub-model also ends
-//! where more than [`Settings::hole`] outliers follow one another.
+//! **Algorithm 2**, as printed, tests `M` before it exists and drops points. What it must mean: a sub-model
+//! covers LPAs without a gap; every LPA of the group is a member of exactly one sub-model, or an outlier.
+//! Here a sub-model also ends where more than [`Settings::hole`] outliers follow one another.
 //!
-//! **Further lines.** One line a group is not enough: a file system fills segments of 2 MiB here and there in a subspace, so
-//! that a group holds as many lines as segments. What the line of RANSAC leaves is tried again, at most
-//! [`Settings::rounds`] times, with points whose LPAs and local PPAs both follow on one another (the rule of the exemplary
-//! set) in place of a random sample, which would hardly ever find three points of the same line.
+//! **Further lines.** One line a group is not enough: a file system fills segments of 2 MiB here and there in
+//! a subspace, so that a group holds as many lines as segments. What the line of RANSAC leaves is tried
+//! again, at most [`Settings::rounds`] times, with points whose LPAs and local PPAs both follow on one
+//! another (the rule of the exemplary set) in place of a random sample, which would hardly ever find three
+//! points of the same line.
 
 mod groups;
 pub use crate::half::Half;
@@ -76,7 +79,8 @@ impl LinearModel {
     }
 }
 
-/// A sub-model and the last LPA that it covers. The outliers among those it covers are listed with the group's.
+/// A sub-model and the last LPA that it covers. The outliers among those it covers are listed with the
+/// group's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Covering {
     /// The model.
@@ -161,9 +165,10 @@ impl Line {
     }
 }
 
-/// The line that most points agree on, and the iterations it took. The first sample is the exemplary set, gathered while the
-/// group was written from pages whose LPA followed on the one before; if the expected share of points agrees with it,
-/// or with any later sample, that is the end. `random` gives a number below its argument.
+/// The line that most points agree on, and the iterations it took. The first sample is the exemplary set,
+/// gathered while the group was written from pages whose LPA followed on the one before; if the expected
+/// share of points agrees with it, or with any later sample, that is the end. `random` gives a number below
+/// its argument.
 pub fn ransac(
     points: &[Point],
     exemplary: &[Point],
@@ -211,8 +216,8 @@ pub struct Trainer {
     pub iterations: u32,
     /// Points looked at, over all passes.
     pub looked_at: u64,
-    /// Points that the same lines would not have predicted if they were stored as the paper prints it, slope and intercept
-    /// both as 16-bit floats.
+    /// Points that the same lines would not have predicted if they were stored as the paper prints it, slope
+    /// and intercept both as 16-bit floats.
     pub literal_outliers: u64,
     points: Vec<Point>,
 }
@@ -272,7 +277,8 @@ impl Trainer {
         behind > 0 && lpa <= self.models[behind - 1].last
     }
 
-    /// Where as many points as a sample has follow on one another, both in LPA and in place, and no sub-model covers them.
+    /// Where as many points as a sample has follow on one another, both in LPA and in place, and no sub-model
+    /// covers them.
     fn run(&self) -> Option<usize> {
         let follow = |pair: &[Point]| {
             u32::from(pair[1].0) == u32::from(pair[0].0) + 1
@@ -290,9 +296,9 @@ impl Trainer {
         None
     }
 
-    /// Makes sub-models of the outliers that lie near a line, as far as no sub-model covers their LPAs yet. A sub-model
-    /// inherits the line's slope, or has slope 1 where that predicts more: a stream from which a few pages are missing
-    /// makes a line that is a little steeper than any part of it.
+    /// Makes sub-models of the outliers that lie near a line, as far as no sub-model covers their LPAs yet. A
+    /// sub-model inherits the line's slope, or has slope 1 where that predicts more: a stream from which
+    /// a few pages are missing makes a line that is a little steeper than any part of it.
     fn segment(&mut self, group: u16, line: Line) {
         std::mem::swap(&mut self.points, &mut self.outliers);
         self.outliers.clear();
@@ -334,7 +340,8 @@ impl Trainer {
         behind > 0 && lpa <= taken[behind - 1].last
     }
 
-    /// How many points from `from` on a model predicts without leaving too large a hole, and where the last of them ends.
+    /// How many points from `from` on a model predicts without leaving too large a hole, and where the last
+    /// of them ends.
     fn reach(&self, taken: usize, from: usize, model: LinearModel) -> (usize, usize, LinearModel) {
         let points = &self.points;
         let (mut end, mut at, mut members) = (from + 1, from + 1, 1);

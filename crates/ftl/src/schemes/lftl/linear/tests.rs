@@ -13,7 +13,8 @@ fn dice(seed: u32) -> impl FnMut(u32) -> u32 {
     }
 }
 
-/// Pages in the order in which they are written to a group: runs, with scattered pages between. The last of an LPA counts.
+/// Pages in the order in which they are written to a group: runs, with scattered pages between. The last of
+/// an LPA counts.
 fn written() -> impl Strategy<Value = Vec<u16>> {
     let piece = prop_oneof![
         3 => (any::<u16>(), 1u16..300).prop_map(|(first, count)| {
