@@ -73,8 +73,7 @@ fn sources(name: &str, folder: &str) -> Vec<Source> {
     }
     let source = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
-        let syntax = syn::parse_file(&text).unwrap();
-        Source { path: path.strip_prefix(root()).unwrap().display().to_string(), text, syntax }
+        file(&path.strip_prefix(root()).unwrap().display().to_string(), &text)
     };
     paths.into_iter().map(source).collect()
 }
@@ -89,8 +88,12 @@ fn every_source() -> Vec<Source> {
         .collect()
 }
 
+fn file(path: &str, text: &str) -> Source {
+    Source { path: path.to_owned(), text: text.to_owned(), syntax: syn::parse_file(text).unwrap() }
+}
+
 fn parsed(text: &str) -> Source {
-    Source { path: "canary.rs".to_owned(), text: text.to_owned(), syntax: syn::parse_file(text).unwrap() }
+    file("canary.rs", text)
 }
 
 fn none(breaches: Vec<String>) {
@@ -448,10 +451,6 @@ fn circles(name: &str, sources: &[Source]) -> Vec<String> {
         }
     }
     found
-}
-
-fn file(path: &str, text: &str) -> Source {
-    Source { path: path.to_owned(), text: text.to_owned(), syntax: syn::parse_file(text).unwrap() }
 }
 
 #[test]
