@@ -58,6 +58,7 @@ bench: compiler
 # what it needs; takes a minute or two after that.
 demo: compiler
 	cargo build --release --locked --bin ftl
+	@mkdir -p $(DEMO)
 	@echo
 	@echo "== Four schemes, 64 jobs of 4 KiB on a 32 GiB device in steady state =="
 	$(FTL) compare examples/double-read.fio --schemes page,dftl,tpftl,learnedftl --device femu-32g --export 30GiB --cache 3% \

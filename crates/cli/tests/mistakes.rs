@@ -59,9 +59,16 @@ fn a_paper_or_a_figure_that_is_not_there() {
 #[test]
 fn a_part_of_a_device_that_does_not_come_out_even() {
     for (option, parts) in [("--shrink", "blocks of a plane"), ("--shorten", "pages of a block")] {
+        let call = |factor| ["compare", "--device", DEVICE, option, factor];
         refused(
-            &["compare", "--device", DEVICE, option, "7"],
-            &format!("{option} 7 does not divide the 64 {parts} of small-ssd; give a divisor of 64, and leave at least two of them"),
+            &call("7"),
+            &format!("{option} 7 does not divide the 64 {parts} of small-ssd; give a divisor of 64"),
+        );
+        refused(
+            &call("64"),
+            &format!(
+                "{option} 64 leaves 1 of the 64 {parts} of small-ssd; at least 2 are needed: give at most 32"
+            ),
         );
     }
 }
@@ -95,6 +102,18 @@ fn a_malformed_trace() {
         &format!(
             "{trace}:2:11: the opcode is \"x\" and not r or w; a row of spc is asu,lba(512 B),bytes,r|w,seconds"
         ),
+    );
+    let empty = scratch("empty.spc", "");
+    for call in [&["compare", "--trace"][..], &["trace", "info"]] {
+        refused(
+            &[call, &[&empty]].concat(),
+            &format!("{empty}: the trace is empty; give a file that holds requests"),
+        );
+    }
+    refused(
+        &["trace", "info", "examples/oltp-sample.spc", "--from", "99h"],
+        "examples/oltp-sample.spc: none of its 8 000 rows is a request that --from, --until, --rows and --trace-device \
+         leave; give a wider window",
     );
     let noise = scratch("noise.txt", "what is this\nno trace\n");
     let known =
@@ -217,6 +236,22 @@ fn calls_that_make_no_sense() {
     refused(
         &["compare", "--device", "d4", "--schemes", "adapt", "--cache", "100%", "--rewrite", "1s"],
         "scheme adapt does not rewrite what has lain long; leave the rewriting period out for it",
+    );
+    refused(
+        &["run", "page", "--requests", "-5"],
+        "--requests -5: nothing here can be negative (see `ftl run --help`)",
+    );
+    refused(
+        &["compare", JOBS, "--device", DEVICE, "--rewrite", "0s"],
+        "--rewrite 0 would rewrite without end; give a time such as 30s",
+    );
+    refused(
+        &["compare", JOBS, "--device", DEVICE, "--export", "1"],
+        "device `small-ssd`: exported is 1 bytes, which is no multiple of the page (4096 bytes); 4096 would be",
+    );
+    refused(
+        &["top", "disk.sock"],
+        "HOST:PORT: `disk.sock` is no address of metrics; give HOST:PORT as in --metrics, such as 127.0.0.1:9100",
     );
     refused(&["compare", "--seed", "x"], "--seed: `x` is no whole number from 0 up");
     refused(&["compare", "--seed", "1", "--seed", "2"], "--seed may be given once only");

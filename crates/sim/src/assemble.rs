@@ -16,6 +16,7 @@ use crate::spec::{full_table_bytes, Experiment, TimingModel};
 pub(crate) struct Measured {
     pub(crate) name: String,
     pub(crate) jobs: u32,
+    pub(crate) open_loop: bool,
     pub(crate) meter: Meter,
     pub(crate) series: Vec<Sample>,
     /// Looks at the cache, and cached pages seen by their dirty entries.
@@ -66,6 +67,7 @@ pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
     let Measured {
         name,
         jobs,
+        open_loop,
         meter,
         series,
         counters,
@@ -84,7 +86,9 @@ pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
     Phase {
         jobs,
         elapsed_ns,
+        open_loop,
         requests: requests(&meter.tally),
+        widened: meter.widened,
         latency: if ticks { latency(&meter) } else { PerKind::default() },
         wear: Wear {
             min: u64::from(wear.min),

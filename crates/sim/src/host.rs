@@ -93,6 +93,8 @@ pub(crate) enum Stop {
     Request { request: u64, what: String },
     /// Work that no request asked for was the end of the device.
     Unasked(Fault),
+    /// Somebody asked the run to stop.
+    Asked,
 }
 
 /// A request in flight.
@@ -233,7 +235,7 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
         self.offer_idle()?;
         while !self.over() {
             let Some((tag, now_ns)) = self.rig.clock().next() else { break };
-            self.advance(now_ns, goal, tell);
+            self.advance(now_ns, goal, tell)?;
             match tag >> TAG_SHIFT {
                 COMPLETED => self.complete(tag)?,
                 SUBMITTED => self.dispatch(tag & TAG_MASK)?,
@@ -257,7 +259,7 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
     }
 
     #[inline]
-    fn advance(&mut self, now_ns: u64, goal: &Goal, tell: &mut dyn Tell) {
+    fn advance(&mut self, now_ns: u64, goal: &Goal, tell: &mut dyn Tell) -> Result<(), Stop> {
         if T::TICKS {
             self.meter.advance(now_ns);
             if now_ns > self.meter.series.due_ns {
@@ -267,12 +269,16 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
         }
         self.told = self.told.wrapping_add(1);
         if self.told & 0xfff == 0 {
-            self.report(now_ns, goal, tell);
+            self.report(now_ns, goal, tell)?;
         }
+        Ok(())
     }
 
     #[cold]
-    fn report(&mut self, now_ns: u64, goal: &Goal, tell: &mut dyn Tell) {
+    fn report(&mut self, now_ns: u64, goal: &Goal, tell: &mut dyn Tell) -> Result<(), Stop> {
+        if tell.stops() {
+            return Err(Stop::Asked);
+        }
         let bytes = self.meter.tally.iter().map(|tally| tally.bytes).sum();
         tell.far(goal.fraction(self.meter.completed, bytes, now_ns - self.meter.begun_ns));
         if tell.wants() {
@@ -290,6 +296,7 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
                 memory: device.memory(),
             });
         }
+        Ok(())
     }
 
     /// What the series reads.

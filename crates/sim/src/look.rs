@@ -34,6 +34,11 @@ pub(crate) trait Tell {
     /// So much of it is done, 0..=1.
     fn far(&mut self, done: f64);
 
+    /// Whether it shall stop here.
+    fn stops(&mut self) -> bool {
+        false
+    }
+
     /// Whether somebody wants to see it now.
     fn wants(&mut self) -> bool {
         false

@@ -26,7 +26,7 @@ use crate::spec::{BadValue, Experiment, HostTime, Load, PhaseSpec, Series, Timin
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
 pub trait Progress: Sync {
-    /// Phase `phase` of `phases` of run `run` begins; warm-up phases are counted.
+    /// Phase `phase` of `phases` of run `run` begins. Those of the warm-up are counted, and are called that.
     fn phase(&self, run: usize, phase: usize, phases: usize, name: &str) {
         let _ = (run, phase, phases, name);
     }
@@ -34,6 +34,12 @@ pub trait Progress: Sync {
     /// So much of the phase is done, 0..=1; not told of phases whose length nobody knows.
     fn fraction(&self, run: usize, done: f64) {
         let _ = (run, done);
+    }
+
+    /// Whether all runs shall stop; asked as often as [`Progress::fraction`] is told. Runs under way and
+    /// those that have not begun end with [`RunError::Stopped`].
+    fn stops(&self) -> bool {
+        false
     }
 
     /// Whether somebody wants to see run `run` now; asked as often as [`Progress::fraction`] is told.
@@ -65,6 +71,10 @@ struct Told<'a> {
 impl Tell for Told<'_> {
     fn far(&mut self, done: f64) {
         self.progress.fraction(self.run, done);
+    }
+
+    fn stops(&mut self) -> bool {
+        self.progress.stops()
     }
 
     fn wants(&mut self) -> bool {
@@ -99,6 +109,12 @@ pub enum RunError {
         phase: String,
         /// Requests issued in the phase before it, this one included.
         request: u64,
+    },
+    /// It was asked to stop before its end ([`Progress::stops`]).
+    #[error("scheme {scheme} was stopped before it ended")]
+    Stopped {
+        /// The scheme.
+        scheme: String,
     },
     /// An invariant did not hold: there is a bug in the scheme or in the simulator, and the results are
     /// worthless.
@@ -214,6 +230,9 @@ fn unknown(scheme: &str) -> RunError {
 fn run_as(index: usize, experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
     let phase = RefCell::new(String::from("start"));
     let body = || {
+        if progress.stops() {
+            return Err(RunError::Stopped { scheme: experiment.scheme.clone() });
+        }
         let visitor = RunScheme { index, experiment, progress, phase: &phase };
         ftl::schemes::with(&experiment.scheme, visitor).unwrap_or_else(|| Err(unknown(&experiment.scheme)))
     };
@@ -325,7 +344,8 @@ pub(crate) fn run_phase<S: Scheme, T: Timed>(
     tell: &mut dyn Tell,
 ) -> (Measured, Option<Stop>) {
     let plan::Planned { plan, goal } = planned;
-    let jobs = plan.jobs.len() as u32 + u32::from(plan.arrivals.is_some());
+    let open_loop = plan.arrivals.is_some();
+    let jobs = plan.jobs.len() as u32 + u32::from(open_loop);
     rig.device.take_counters();
     let begun_ns = rig.clock().now();
     let dies_before = rig.clock().die_use();
@@ -341,6 +361,7 @@ pub(crate) fn run_phase<S: Scheme, T: Timed>(
     let measured = Measured {
         name: spec.name.clone(),
         jobs,
+        open_loop,
         dies_elapsed_ns: rig.clock().now() - begun_ns,
         dies: invariants::since(&dies_before, &dies_after),
         meter,
@@ -518,7 +539,7 @@ impl<'a> Runner<'a> {
         self.phase.borrow_mut().clone_from(&spec.name);
         let phases = self.experiment.warm_up.len() + self.experiment.phases.len();
         let (index, progress, number) = (self.index, self.progress, self.phases_begun);
-        progress.phase(index, number, phases, &spec.name);
+        progress.phase(index, number, phases, if warm_up { "warm-up" } else { &spec.name });
         self.phases_begun += 1;
 
         let planned = self.plan::<T>(spec, number as u64)?;
@@ -606,6 +627,7 @@ impl<'a> Runner<'a> {
         };
         match stop {
             Stop::Input(error) => RunError::Input(error),
+            Stop::Asked => RunError::Stopped { scheme },
             Stop::Host { request: number, error } => request(error.to_string(), number),
             Stop::Request { request: number, what } => request(what, number),
             Stop::Unasked(fault) => request(format!("{fault}, found while the host asked for nothing"), 0),

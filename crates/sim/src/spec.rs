@@ -169,16 +169,7 @@ impl std::str::FromStr for CacheSize {
             let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
             return Ok(CacheSize::Share(percent / 100.0));
         }
-        let digits = text.trim().trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let shift = match text.trim()[digits.len()..].to_ascii_lowercase().as_str() {
-            "" | "b" => 0,
-            "k" | "kb" | "kib" => 10,
-            "m" | "mb" | "mib" => 20,
-            "g" | "gb" | "gib" => 30,
-            _ => return Err(wrong()),
-        };
-        let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
-        number.checked_mul(1 << shift).map(CacheSize::Bytes).ok_or_else(wrong)
+        nand::parse_size(text).map(CacheSize::Bytes).map_err(|_| wrong())
     }
 }
 
@@ -328,7 +319,7 @@ mod tests {
         let cache: CacheSize = "3%".parse().expect("a share");
         assert_eq!(cache.bytes(pages), Ok((0.03 * 8.0 * f64::from(pages)) as u64));
         assert_eq!("512KiB".parse(), Ok(CacheSize::Bytes(512 << 10)));
-        assert_eq!("2m".parse(), Ok(CacheSize::Bytes(2 << 20)));
+        assert_eq!("1TiB".parse(), Ok(CacheSize::Bytes(1 << 40)));
         assert_eq!("77".parse(), Ok(CacheSize::Bytes(77)));
     }
 

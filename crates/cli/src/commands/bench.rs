@@ -10,7 +10,7 @@ use sim::bench::{bench as measure, BenchOptions, BenchReport, Rate};
 use sim::format::{bytes, count, digits, factor, maybe, NOTHING};
 use sim::setup::{number, SchemeSpec};
 
-use super::output::write;
+use super::files::{self, write};
 use super::progress::Bars;
 use super::stop::{say, Stop};
 use crate::table::grid::Grid;
@@ -55,6 +55,7 @@ struct Report {
 
 /// `ftl bench`.
 pub(crate) fn bench(args: BenchArgs) -> Result<(), Stop> {
+    files::check(&[("--json", args.json.as_deref())], &[])?;
     let mut options = BenchOptions::standard().map_err(Stop::user)?;
     if let Some(scheme) = args.schemes.iter().find(|scheme| !scheme.parameters.is_empty()) {
         return Err(Stop::user(format!(

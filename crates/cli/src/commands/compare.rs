@@ -9,6 +9,8 @@ use sim::results::Run;
 use sim::setup::{Resolved, SchemeSpec};
 use sim::{Experiment, Listed, Load, PhaseSpec, RunError, TimingModel, Verify};
 
+use super::interrupt;
+use super::memory;
 use super::options::{threads, Options};
 use super::output::{self, Detail};
 use super::progress::Bars;
@@ -78,17 +80,20 @@ pub(crate) fn run(args: RunArgs, again: &Again) -> Result<(), Stop> {
 }
 
 fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail) -> Result<(), Stop> {
-    output::check(&options.output)?;
-    let setup = options.setup().resolve()?;
+    let setup = options.setup();
+    output::check(&options.output, &[], &setup.files())?;
+    let setup = setup.resolve()?;
     let experiment =
         |scheme| Experiment { command: again.run(scheme, options.input.seed), ..setup.experiment(scheme) };
     let experiments: Vec<Experiment> = schemes.iter().map(experiment).collect();
+    memory::check(&experiments, threads(options.running.threads))?;
     for experiment in &experiments {
         rehearse(experiment)?;
     }
     if !options.running.quiet {
         setup.notes.iter().for_each(|text| note(text));
     }
+    interrupt::catch()?;
     let began = Instant::now();
     let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();
     let bars = Bars::new(&names, options.running.quiet);
@@ -112,7 +117,7 @@ pub(crate) fn rehearse(experiment: &Experiment) -> Result<(), Stop> {
     sim::run(&rehearsal, &()).map(|_| ()).map_err(|error| in_words(&error))
 }
 
-/// Shows what there is, and decides how the command ends.
+/// Shows what there is, also when some runs failed or were stopped, and decides how the command ends.
 fn conclude(
     results: Vec<Result<Run, RunError>>,
     setup: &Resolved,
@@ -132,9 +137,14 @@ fn conclude(
             }
         }
     }
-    // What the user can mend says all; results of the other schemes would only bury it.
-    if let Some(at) = stops.iter().position(|stop| matches!(stop, Stop::User(_))) {
-        return Err(stops.swap_remove(at));
+    let worst = stops.into_iter().min_by_key(|stop| match stop {
+        Stop::Finding(_) => 0,
+        Stop::Interrupted(_) => 2,
+        _ => 1,
+    });
+    match worst {
+        Some(stop) if runs.is_empty() => return Err(stop),
+        _ => {}
     }
     output::show(&runs, &options.output, detail, began.elapsed())?;
     if !options.running.quiet {
@@ -143,7 +153,7 @@ fn conclude(
             saturation(setup, &label, elapsed_ns).iter().for_each(|text| note(text));
         }
     }
-    stops.into_iter().next().map_or(Ok(()), Err)
+    worst.map_or(Ok(()), Err)
 }
 
 /// A note when requests of an open-loop replay waited ever longer.
@@ -162,6 +172,7 @@ fn saturation(setup: &Resolved, label: &str, elapsed_ns: u64) -> Option<String> 
 
 fn in_words(error: &RunError) -> Stop {
     match error {
+        RunError::Stopped { .. } => Stop::Interrupted(error.to_string()),
         RunError::Broken { .. } | RunError::Panicked { .. } => Stop::Finding(error.to_string()),
         _ => Stop::User(error.to_string()),
     }

@@ -15,16 +15,22 @@
 //! | `top.rs` | `ftl top` |
 //! | `options.rs` | what can be given to a run: a [`sim::Setup`] |
 //! | `watched.rs` | simulations for `ftl top` |
+//! | `shell.rs` | `ftl completions`, `ftl man` |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
+//! | `files.rs`, `interrupt.rs` | files that are written as a whole; Ctrl-C, which loses nothing that has ended |
+//! | `memory.rs` | whether there is memory enough |
 //!
 //! Exit codes: 0; 1 when a result is worthless, because an invariant did not hold or a scheme panicked; 2
-//! when the user can mend it.
+//! when the user can mend it; 130 when the user stopped it.
 
 mod bench;
 mod check;
 mod compare;
+mod files;
+mod interrupt;
 mod lists;
 mod live;
+mod memory;
 mod mount;
 pub(crate) mod options;
 mod output;
@@ -33,6 +39,7 @@ mod progress;
 mod record;
 mod repeat;
 mod serving;
+mod shell;
 mod size;
 pub(crate) mod stop;
 mod top;
@@ -59,12 +66,16 @@ Examples:
   ftl paper tpftl                          a paper's experiments, its numbers beside ours
   ftl schemes                              what can be compared
 
-Exit code 0; 1 when an invariant did not hold or a scheme panicked; 2 when the call or a file is wrong.";
+Exit code 0; 1 when an invariant did not hold or a scheme panicked; 2 when the call or a file is wrong; 130 after Ctrl-C,
+which keeps what has ended.";
+
+/// Version and commit.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FTL_COMMIT"), ")");
 
 /// Flash translation layers, simulated in virtual time: what does a scheme cost, under which load, on which
 /// device?
 #[derive(Parser)]
-#[command(name = "ftl", version, after_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "ftl", version = VERSION, after_help = EXAMPLES, max_term_width = 110)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -107,6 +118,10 @@ enum Command {
     Vhost(vhost::VhostArgs),
     /// Watch a device that is served, mounted or simulated
     Top(top::TopArgs),
+    /// Print what makes a shell complete this command
+    Completions(shell::CompletionsArgs),
+    /// Write man pages
+    Man(shell::ManArgs),
 }
 
 /// The whole program.
@@ -152,6 +167,8 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Serve(args) => live::serve(args),
         Command::Mount(args) => mount::mount(args),
         Command::Vhost(args) => vhost::vhost(args),
+        Command::Completions(args) => shell::completions(&args, command),
+        Command::Man(args) => shell::man(&args, command),
     }
 }
 

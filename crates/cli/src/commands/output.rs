@@ -1,13 +1,12 @@
 //! Results on standard output and in files.
 
-use std::fs::{self, OpenOptions};
-use std::io::ErrorKind;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sim::format::digits;
 use sim::results::{fio_json_runs, pretty, to_csv, to_json, Run};
 
+use super::files::{self, is_stdout, write, Output};
 use super::options::{Format, OutputOptions};
 use super::stop::{note, say, Stop};
 use crate::report;
@@ -21,10 +20,6 @@ pub(crate) enum Detail {
     SideBySide,
     /// Everything about one run.
     Full,
-}
-
-fn is_stdout(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }
 
 /// What standard output shows.
@@ -47,43 +42,21 @@ pub(crate) fn format(options: &OutputOptions) -> Result<Format, Stop> {
     }
 }
 
-/// Whether results will have a place to go: asked before minutes are spent on them.
-pub(crate) fn check(options: &OutputOptions) -> Result<(), Stop> {
+/// Whether results will have a place to go that is none of `inputs`: asked before minutes are spent on them.
+/// `others` are outputs beside the usual ones.
+pub(crate) fn check(options: &OutputOptions, others: &[Output<'_>], inputs: &[PathBuf]) -> Result<(), Stop> {
     if format(options)? != Format::Table && options.model {
         return Err(Stop::user("--model shows a table; leave out the other format, or write it to a file"));
     }
     if options.report.as_deref().is_some_and(is_stdout) {
         return Err(Stop::user("--report - is not possible; name a file such as --report out.html"));
     }
-    for path in [&options.json, &options.csv, &options.report].into_iter().flatten() {
-        if !is_stdout(path) {
-            probe(path).map_err(|error| unwritable(path, &error))?;
-        }
-    }
-    Ok(())
-}
-
-/// Creates the folder of a file, and tries whether the file can be written, without changing it.
-fn probe(path: &Path) -> std::io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder)?;
-    }
-    match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            OpenOptions::new().append(true).open(path).map(|_| ())
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Stop {
-    Stop::user(format!("{} cannot be written ({error}); name a file in a folder that can be", path.display()))
-}
-
-/// Writes a file.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Stop> {
-    fs::write(path, text).map_err(|error| unwritable(path, &error))
+    let usual = [
+        ("--json", options.json.as_deref()),
+        ("--csv", options.csv.as_deref()),
+        ("--report", options.report.as_deref()),
+    ];
+    files::check(&[&usual, others].concat(), inputs)
 }
 
 /// Shows runs, and writes the files that were asked for.

@@ -9,17 +9,19 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use live::Stop as ServerStop;
 use papers::live::{self as on_device, Live};
-use papers::{load, names, Figure, Paper, PaperError, Plan, Results, Scale, Shown};
+use papers::{load, names, Claim, Figure, Paper, PaperError, Place, Plan, Results, Scale, Shown};
 use serde_json::Value as Json;
 use sim::format::digits;
 use sim::results::Run;
 use sim::setup::{number, positive_32};
 use sim::RunError;
 
+use super::files;
+use super::interrupt;
 use super::options::{threads, Format, OutputOptions};
 use super::output;
 use super::serving::watch_signals;
-use super::stop::{say, Stop};
+use super::stop::{note, say, Stop};
 use crate::report;
 use crate::table::paper as table;
 
@@ -92,11 +94,15 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
         csv: args.csv.clone(),
         report: args.report.clone(),
     };
-    output::check(&outputs)?;
     let name = args.name.as_deref().unwrap_or_default();
+    let inputs = [args.bench.clone(), Some(PathBuf::from(name)).filter(|path| path.is_file())];
+    output::check(&outputs, &[], &inputs.into_iter().flatten().collect::<Vec<_>>())?;
     let paper = if name.ends_with(".toml") { papers::open(name, scale) } else { load(name, scale) }?;
     let figures = chosen(&paper, &args.figure, args.live)?;
     known_schemes(&figures, &args.schemes)?;
+    if !args.quiet {
+        unjudged(&figures, &args.schemes).iter().for_each(|text| note(text));
+    }
     let bench = args.bench.as_deref().map(read_bench).transpose()?;
     let keep = |scheme: &str| args.schemes.is_empty() || args.schemes.iter().any(|asked| asked == scheme);
     let (full, live) = (if args.full { " --full" } else { "" }, if args.live { " --live" } else { "" });
@@ -106,6 +112,8 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
     let stop = ServerStop::new()?;
     if args.live {
         watch_signals(&stop)?;
+    } else {
+        interrupt::catch()?;
     }
     let began = Instant::now();
     let progress = Progress::new(&plan.labels, args.quiet);
@@ -114,6 +122,8 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
         progress.aside(|| say(&table::head(&paper, scale)))?;
     }
     let mut runs = Vec::with_capacity(plan.experiments.len());
+    // Figures whose runs have all ended.
+    let mut whole = figures.len();
     for (figure, &what) in figures.iter().enumerate() {
         let from = runs.len();
         let end = plan.needed_up_to(figure).max(from);
@@ -125,6 +135,10 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
         } else {
             runs.extend(sim::compare(&plan.experiments[from..end], threads(args.threads), &part));
         }
+        if interrupt::asked() {
+            whole = figure;
+            break;
+        }
         if tables {
             let results = Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() };
             let text = table::figure(&paper, &Shown::new(what, results));
@@ -133,9 +147,19 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
     }
     progress.finish();
     let results = |figure| Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() };
-    let shown: Vec<Shown> =
-        figures.iter().enumerate().map(|(figure, &what)| Shown::new(what, results(figure))).collect();
+    let shown: Vec<Shown> = figures[..whole]
+        .iter()
+        .enumerate()
+        .map(|(figure, &what)| Shown::new(what, results(figure)))
+        .collect();
+    let stopped = Stop::Interrupted(format!("stopped after {whole} of {} figures", figures.len()));
+    if whole == 0 {
+        return Err(stopped);
+    }
     write(&args, &paper, &shown, scale, began.elapsed())?;
+    if whole < figures.len() {
+        return Err(stopped);
+    }
     conclude(&runs, &plan)
 }
 
@@ -233,6 +257,23 @@ fn known_schemes(figures: &[&Figure], asked: &[String]) -> Result<(), Stop> {
     }
 }
 
+/// A note when claims compare schemes that were not asked for: told before the runs, as they may take hours.
+fn unjudged(figures: &[&Figure], asked: &[String]) -> Option<String> {
+    if asked.is_empty() {
+        return None;
+    }
+    let runs = |place: &Place| asked.iter().any(|name| Some(name.as_str()) == place.scheme.split(':').next());
+    let claims: Vec<&Claim> =
+        figures.iter().flat_map(|figure| &figure.claims).filter(|claim| !claim.of.is_empty()).collect();
+    let judged = claims.iter().filter(|claim| claim.of.iter().chain(&claim.over).all(runs)).count();
+    (judged < claims.len()).then(|| {
+        format!(
+            "{judged} of {} claims can be judged; the others compare schemes that --schemes leaves out",
+            claims.len()
+        )
+    })
+}
+
 fn read_bench(path: &Path) -> Result<Json, Stop> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -263,15 +304,15 @@ fn write(args: &PaperArgs, paper: &Paper, shown: &[Shown], scale: Scale, took: D
     let json = || Ok::<_, Stop>(sim::results::pretty(&papers::json(paper, shown, scale)?));
     let mut written = Vec::new();
     if let Some(path) = args.json.as_deref().filter(|_| !to_stdout(&args.json)) {
-        output::write(path, &json()?)?;
+        files::write(path, &json()?)?;
         written.push(("JSON", path));
     }
     if let Some(path) = args.csv.as_deref().filter(|_| !to_stdout(&args.csv)) {
-        output::write(path, &papers::csv(paper, shown, scale)?)?;
+        files::write(path, &papers::csv(paper, shown, scale)?)?;
         written.push(("CSV", path));
     }
     if let Some(path) = &args.report {
-        output::write(path, &report::paper::html(paper, shown, scale).map_err(Stop::user)?)?;
+        files::write(path, &report::paper::html(paper, shown, scale).map_err(Stop::user)?)?;
         written.push(("Report", path));
     }
     if to_stdout(&args.json) {
@@ -295,6 +336,10 @@ struct After<'a> {
 }
 
 impl sim::Progress for After<'_> {
+    fn stops(&self) -> bool {
+        interrupt::asked()
+    }
+
     fn phase(&self, run: usize, phase: usize, phases: usize, name: &str) {
         self.progress.phase(self.from + run, phase, phases, name);
     }

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use super::interrupt;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Parts of a bar.
@@ -119,6 +120,10 @@ fn line(text: &str) {
 }
 
 impl sim::Progress for Bars {
+    fn stops(&self) -> bool {
+        interrupt::asked()
+    }
+
     fn phase(&self, run: usize, phase: usize, phases: usize, name: &str) {
         let short = name.split([':', ',']).next().unwrap_or_default();
         self.begin(run, &format!("{}/{phases} {short}", phase + 1));

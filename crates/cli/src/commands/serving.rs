@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 use sim::format::{bytes, digits, percent, time, whole};
 
 use super::record::Recording;
-use super::stop::{say, Stop};
+use super::stop::{say, Stop, INTERRUPTED};
 
 /// Options of every front end.
 #[derive(Args, Debug)]
@@ -144,7 +144,7 @@ pub(super) fn watch_signals(stop: &ServerStop) -> Result<(), Stop> {
     let watcher = move || {
         for (count, _) in signals.forever().enumerate() {
             if count > 0 {
-                std::process::exit(130);
+                std::process::exit(i32::from(INTERRUPTED));
             }
             stop.ask();
         }

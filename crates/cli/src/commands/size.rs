@@ -13,6 +13,9 @@ use sim::setup::{SchemeSpec, Setup, WarmUp};
 use sim::size::{smallest, Locality, LruPoint, Point};
 use sim::{BadValue, CacheSize, Experiment, Listed, Load, RunError, Source};
 
+use super::files;
+use super::interrupt;
+use super::memory;
 use super::options::{threads, Format, Options};
 use super::output;
 use super::progress::Bars;
@@ -61,11 +64,11 @@ pub(crate) struct SizeArgs {
 /// `ftl size`.
 pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
     let SizeArgs { schemes, caches, picture, within, options } = args;
-    output::check(&options.output)?;
+    let mut setup = options.setup();
+    output::check(&options.output, &[("--picture", picture.as_deref())], &setup.files())?;
     if options.output.output_format == Format::FioJson {
         return Err(Stop::user("ftl size has no fio-json; give table, json or csv"));
     }
-    let mut setup = options.setup();
     as_trace(&mut setup);
     let setup = setup.resolve()?;
     let experiment = |scheme: &SchemeSpec| Experiment {
@@ -91,13 +94,27 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
     if !options.running.quiet {
         setup.notes.iter().for_each(|text| note(text));
     }
+    memory::check(&experiments, threads(options.running.threads))?;
     let locality = read_once(&mut experiments)?;
+    interrupt::catch()?;
     let bars = Bars::new(&names, options.running.quiet);
     let results = sim::compare(&experiments, threads(options.running.threads), &bars);
     bars.finish();
     let runs = those_that_ran(results, &names)?;
+    let stopped = Stop::Interrupted(format!("stopped after {} of {} runs", runs.len(), names.len()));
+    if runs.first().is_none_or(|ideal| ideal.scheme.name != IDEAL) {
+        return Err(stopped);
+    }
+    if runs.len() == 1 && names.len() > 1 && !interrupt::asked() {
+        return Err(Stop::user("no scheme can run with any of these caches; give larger ones with --caches"));
+    }
     let lru = locality.map(|locality| sizes.iter().map(|&size| locality.at(size)).collect());
-    show(&runs, lru.unwrap_or_default(), within, picture, &options, began)
+    show(&runs, lru.unwrap_or_default(), within, picture, &options, began)?;
+    if interrupt::asked() {
+        Err(stopped)
+    } else {
+        Ok(())
+    }
 }
 
 /// A share in percent.
@@ -138,12 +155,13 @@ fn read_once(experiments: &mut [Experiment]) -> Result<Option<Locality>, Stop> {
     Ok(Some(locality))
 }
 
-/// The runs; a cache too small for a scheme has none, which is told.
+/// The runs. A cache too small for a scheme has none, which is told, and what was stopped has none either.
 fn those_that_ran(results: Vec<Result<Run, RunError>>, names: &[String]) -> Result<Vec<Run>, Stop> {
     let mut runs = Vec::new();
     for (result, name) in results.into_iter().zip(names) {
         match result {
             Ok(run) => runs.push(run),
+            Err(RunError::Stopped { .. }) => {}
             Err(RunError::Open(error)) if name != IDEAL => note(&format!("left out: {error}")),
             Err(error @ (RunError::Broken { .. } | RunError::Panicked { .. })) => {
                 return Err(Stop::Finding(error.to_string()));
@@ -209,19 +227,19 @@ fn show(
     let file = |path: &Option<std::path::PathBuf>| path.clone().filter(|path| path != Path::new("-"));
     let mut written = Vec::new();
     if let Some(path) = file(&options.output.json) {
-        output::write(&path, &json()?)?;
+        files::write(&path, &json()?)?;
         written.push(path);
     }
     if let Some(path) = file(&options.output.csv) {
-        output::write(&path, &to_csv(runs)?)?;
+        files::write(&path, &to_csv(runs)?)?;
         written.push(path);
     }
     if let Some(path) = file(&options.output.report) {
-        output::write(&path, &report::size(&curve, ideal, &names).map_err(Stop::user)?)?;
+        files::write(&path, &report::size(&curve, ideal, &names).map_err(Stop::user)?)?;
         written.push(path);
     }
     if let Some(path) = picture {
-        output::write(&path, &report::picture(&curve, &names).map_err(Stop::user)?)?;
+        files::write(&path, &report::picture(&curve, &names).map_err(Stop::user)?)?;
         written.push(path);
     }
     let mut closing = format!("Took      {} s\n", digits(began.elapsed().as_secs_f64()));

@@ -17,9 +17,14 @@ pub(crate) enum Stop {
     Finding(String),
     /// Help or version, printed by clap.
     Shown(ExitCode),
+    /// The user stopped it; the sentence says what is missing.
+    Interrupted(String),
     /// Nobody reads standard output any more.
     Unread,
 }
+
+/// The exit code after Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 impl Stop {
     /// A mistake of the user's.
@@ -39,6 +44,7 @@ impl Stop {
         let (sentence, code) = match self {
             Stop::User(sentence) => (sentence, 2),
             Stop::Finding(sentence) => (sentence, 1),
+            Stop::Interrupted(sentence) => (sentence, INTERRUPTED),
             Stop::Shown(code) => return code,
             Stop::Unread => return ExitCode::SUCCESS,
         };
@@ -155,6 +161,11 @@ fn in_words(error: &clap::Error, arguments: &[OsString]) -> String {
     };
     let help = help_of(arguments);
     match error.kind() {
+        ErrorKind::UnknownArgument if option.parse::<f64>().is_ok() => {
+            let at = arguments.iter().position(|word| *word == *option).unwrap_or(0);
+            let before = arguments[at.saturating_sub(1)].to_string_lossy();
+            format!("{before} {option}: nothing here can be negative (see {help})")
+        }
         ErrorKind::UnknownArgument if option.starts_with('-') => {
             format!("there is no option `{option}`{} (see {help})", similar(ContextKind::SuggestedArg))
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -46,7 +46,7 @@ Examples:
 Tab changes the export, q ends it.")]
 pub(crate) struct TopArgs {
     /// Where `--metrics` of serve, mount, vhost, run or compare answers
-    #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9100")]
+    #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9100", value_parser = address)]
     address: SocketAddr,
     /// Seconds between two looks
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
@@ -54,6 +54,13 @@ pub(crate) struct TopArgs {
     /// Look twice, print what happened in between, and end
     #[arg(long)]
     once: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| {
+        format!("`{text}` is no address of metrics; give HOST:PORT as in --metrics, such as 127.0.0.1:9100")
+    })
 }
 
 fn interval(text: &str) -> Result<f64, String> {

@@ -1,8 +1,7 @@
 //! `ftl trace info`, `ftl trace streams` and `ftl trace make`.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sim::format::{bytes, count, digits, percent, time, whole};
@@ -12,6 +11,7 @@ use workload::synth::Synth;
 use workload::trace::{info, write_fio_iolog, write_parquet, write_spc, Trace, TraceInfo, TraceOptions};
 use workload::Kind;
 
+use super::files::{self, is_stdout, unwritable};
 use super::options::TraceArgs;
 use super::stop::{note, say, Stop};
 use crate::report::{self, Streams};
@@ -143,6 +143,13 @@ fn show_info(args: &InfoArgs) -> Result<(), Stop> {
     let mut found = Vec::new();
     for (index, file) in args.files.iter().enumerate() {
         let info = info(file, &options)?;
+        if info.profile.requests + info.profile.flushes == 0 {
+            return Err(Stop::user(format!(
+                "{}: none of its {} rows is a request that --from, --until, --rows and --trace-device leave; give a wider window",
+                file.display(),
+                whole(info.rows + info.bad_rows)
+            )));
+        }
         if args.json {
             found.push(info);
             continue;
@@ -281,6 +288,7 @@ fn streams(args: &StreamsArgs) -> Result<(), Stop> {
         ..TraceArgs::default()
     };
     let options = read.setup().trace_options()?;
+    files::check(&[("--output", Some(&args.output))], std::slice::from_ref(&args.file))?;
     if args.subspace == 0 {
         return Err(Stop::user("--subspace 0: a size of at least one byte is needed, such as 256MiB"));
     }
@@ -293,7 +301,7 @@ fn streams(args: &StreamsArgs) -> Result<(), Stop> {
     }
     let name = args.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let found = Streams::of(name, &writes, args.subspace, args.points);
-    super::output::write(&args.output, &report::streams(&found).map_err(Stop::user)?)?;
+    files::write(&args.output, &report::streams(&found).map_err(Stop::user)?)?;
     say(&format!("{}\nWritten   {}\n", found.sentence(), args.output.display()))
 }
 
@@ -306,31 +314,17 @@ fn make(args: &MakeArgs) -> Result<(), Stop> {
         Some("parquet") => MadeFormat::Parquet,
         _ => MadeFormat::Spc,
     });
-    let write = |out: &mut (dyn Write + Send)| {
-        let mut out = BufWriter::new(out);
-        let rows = match format {
-            MadeFormat::Spc => write_spc(&mut out, requests)?,
-            MadeFormat::Fio => write_fio_iolog(&mut out, "/dev/ftl", requests)?,
-            MadeFormat::Parquet => write_parquet(&mut out, requests)?,
-        };
-        out.flush()?;
-        Ok(rows)
+    let fill = |mut out: &mut (dyn Write + Send)| match format {
+        MadeFormat::Spc => write_spc(&mut out, requests),
+        MadeFormat::Fio => write_fio_iolog(&mut out, "/dev/ftl", requests),
+        MadeFormat::Parquet => write_parquet(out, requests),
     };
-    if path.as_os_str() == "-" {
-        return match write(&mut io::stdout()) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(unwritable(path, &error)),
-        };
+    if is_stdout(path) {
+        let mut out = BufWriter::new(io::stdout());
+        let written = fill(&mut out).and_then(|_| out.flush());
+        return written.map_err(|error| unwritable(path, &error));
     }
-    let rows =
-        File::create(path).and_then(|mut file| write(&mut file)).map_err(|error| unwritable(path, &error))?;
+    let rows = files::write_with(path, |out| fill(out))?;
     note(&format!("{} requests of {} (synthetic) in {}", whole(rows), args.name, path.display()));
     Ok(())
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Stop {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        return Stop::Unread;
-    }
-    Stop::user(format!("{} cannot be written ({error}); name a file in a folder that can be", path.display()))
 }

@@ -61,6 +61,10 @@ impl Progress for Watched<'_> {
         self.bars.end(run);
     }
 
+    fn stops(&self) -> bool {
+        self.bars.stops()
+    }
+
     fn wants(&self, run: usize) -> bool {
         let Some(Ok(mut last)) = self.last.get(run).map(Mutex::lock) else { return false };
         let due = last.is_none_or(|last| last.elapsed() >= INTERVAL);

@@ -34,6 +34,7 @@ pub fn compare_table(runs: &[Run]) -> String {
                 out += &grid.text();
             }
         }
+        out += &widened(&group);
     }
     out += &in_full(&recovery(runs, &labels));
     out + "\n" + &verdict_text(runs)
@@ -53,6 +54,7 @@ pub fn run_detail(run: &Run) -> String {
                 out += &grid.text();
             }
         }
+        out += &widened(&group);
     }
     out += &in_full(&recovery(runs, &labels(runs)));
     out += &format!("\nDigest    {}\n", printable(&run.digest));
@@ -64,6 +66,19 @@ pub fn run_detail(run: &Run) -> String {
         speed(run.host.flash_ops_per_s),
     );
     out + &verdict_text(runs)
+}
+
+/// A line on requests that were made larger, if there were any: write amplification does not show it.
+fn widened(group: &Group) -> String {
+    let Some((_, _, phase)) = group.members.iter().find(|(_, _, phase)| phase.widened > 0) else {
+        return String::new();
+    };
+    let all: u64 = Kind::ALL.iter().map(|&kind| phase.requests[kind].issued).sum();
+    format!(
+        "Widened   {} of {} requests did not begin and end on a page; they were widened to whole pages, and WA counts those\n",
+        whole(phase.widened),
+        whole(all)
+    )
 }
 
 /// A grid after a blank line, if it has a row.
@@ -91,11 +106,13 @@ fn verdict_text(runs: &[Run]) -> String {
 /// Throughput and latency of a phase: a row for each run, or for each run and kind when the phase mixes
 /// kinds.
 pub fn speed(group: &Group, labels: &[String]) -> Grid {
+    // Where requests arrive by themselves, all schemes have the throughput of the arrivals.
+    let open = group.members.iter().all(|(_, _, phase)| phase.open_loop);
     let columns = [
         "scheme",
         "",
         "IOPS",
-        "x page",
+        if open { "mean x page" } else { "x page" },
         "MiB/s",
         "mean",
         "p50",
@@ -111,8 +128,15 @@ pub fn speed(group: &Group, labels: &[String]) -> Grid {
         let kinds: Vec<Kind> = phase.kinds().collect();
         let mixed = kinds.len() > 1;
         for (row, &kind) in kinds.iter().enumerate() {
-            let relative = || Some(phase.iops(kind)? / ideal?.iops(kind).filter(|iops| *iops > 0.0)?);
             let latency = phase.latency[kind].as_ref();
+            let relative = || {
+                let (ours, ideal) = if open {
+                    (latency?.mean_ns, ideal?.latency[kind].as_ref()?.mean_ns)
+                } else {
+                    (phase.iops(kind)?, ideal?.iops(kind)?)
+                };
+                (ideal > 0.0).then(|| ours / ideal)
+            };
             let of = |part: fn(&LatencySummary) -> f64| maybe(latency.map(part), time);
             grid.row([
                 if row == 0 { labels[index].clone() } else { String::new() },

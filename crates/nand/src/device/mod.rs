@@ -230,7 +230,7 @@ impl Device {
     fn exported_pages_of(&self, bytes: u64) -> Result<u32, Problem> {
         let page = u64::from(self.geometry.page_bytes);
         if !bytes.is_multiple_of(page) {
-            let nearest = bytes / page * page;
+            let nearest = (bytes / page).max(1) * page;
             let what = format!(
                 "is {bytes} bytes, which is no multiple of the page ({page} bytes); {nearest} would be"
             );

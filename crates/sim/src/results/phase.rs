@@ -84,8 +84,16 @@ pub struct Phase {
     pub jobs: u32,
     /// Simulated time from the first request's issue to the last one's completion, ns; 0 without a clock.
     pub elapsed_ns: u64,
+    /// Whether requests arrived at times of their own, whatever the device did (open loop). Throughput is
+    /// then that of the arrivals, and latencies tell devices apart.
+    #[serde(default)]
+    pub open_loop: bool,
     /// Requests by kind.
     pub requests: PerKind<Requests>,
+    /// Requests that did not begin and end on a page, count. They were widened to whole pages, and pages
+    /// written, write amplification included, count the widened ones.
+    #[serde(default)]
+    pub widened: u64,
     /// Host pages read, count. Every page of a request counts.
     pub pages_read: u64,
     /// Host pages written, count; the denominator of write amplification.

@@ -8,7 +8,7 @@ use workload::synth::Synth;
 use workload::trace::{AddressMap, Ratio, Trace, TraceOptions};
 use workload::{InputError, Request};
 
-use super::{Setup, SetupError};
+use super::{Setup, SetupError, WarmUp};
 use crate::source::{Requests, Source, Synthetic, TraceFile};
 
 /// Requests of a generator unless told otherwise.
@@ -68,6 +68,16 @@ pub(super) fn scan(path: &Path, options: &TraceOptions) -> Result<Scan, InputErr
 }
 
 impl Setup {
+    /// The files that it reads, whether they are there or not: job file, trace, warm-up, device.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let warm_up = match &self.warm_up {
+            Some(WarmUp::File(path)) => Some(path),
+            _ => None,
+        };
+        let device = self.device.as_deref().map(PathBuf::from).filter(|path| path.is_file());
+        [&self.job_file, &self.trace].into_iter().flatten().chain(warm_up).cloned().chain(device).collect()
+    }
+
     /// How the trace is read, addresses left as they are.
     ///
     /// # Errors

@@ -109,10 +109,16 @@ fn smaller(
 ) -> Result<Device, SetupError> {
     let Some(factor) = factor else { return Ok(device) };
     let number = *count(&mut device.geometry);
-    if !number.is_multiple_of(factor) || number == factor {
+    let name = &device.name;
+    if !number.is_multiple_of(factor) {
+        let what =
+            format!("{factor} does not divide the {number} {parts} of {name}; give a divisor of {number}");
+        return Err(SetupError::unsuitable(key, what));
+    }
+    if number / factor < 2 {
+        let most = number / 2;
         let what = format!(
-            "{factor} does not divide the {number} {parts} of {}; give a divisor of {number}, and leave at least two of them",
-            device.name
+            "{factor} leaves 1 of the {number} {parts} of {name}; at least 2 are needed: give at most {most}"
         );
         return Err(SetupError::unsuitable(key, what));
     }
@@ -208,10 +214,16 @@ fn replay(
         let part = Part { source: Arc::clone(&source), skip: 0, take: before };
         first.push(closed(format!("the first {} requests of {name}", whole(before)), Arc::new(part)));
     }
+    let left_out = match input {
+        Input::Trace { scan, .. } if scan.bad_rows > 0 => {
+            format!(", {} of {} rows left out", whole(scan.bad_rows), whole(scan.rows + scan.bad_rows))
+        }
+        _ => String::new(),
+    };
     let source = if before > 0 { Arc::new(Part { source, skip: before, take: measured }) } else { source };
     let (load, arrivals, end) = load(setup, input, source, duration_ns)?;
     Ok(Measured {
-        name: format!("{name}: {} requests, {arrivals}, {how}", whole(measured)),
+        name: format!("{name}: {} requests, {arrivals}, {how}{left_out}", whole(measured)),
         source: origin,
         warm_up: None,
         first,
@@ -432,6 +444,12 @@ fn set(base: &mut Experiment, setup: &Setup) -> Result<(), SetupError> {
     base.foreground_superblocks = setup.gc_foreground;
     base.background_superblocks = setup.gc_background;
     base.victims = setup.victims.unwrap_or_default();
+    if setup.rewrite == Some(0) {
+        return Err(SetupError::unsuitable(
+            "rewrite",
+            "0 would rewrite without end; give a time such as 30s",
+        ));
+    }
     base.rewrite_ns = setup.rewrite;
     base.power_cut = setup.power_cut;
     base.timing = match (setup.timing.unwrap_or_default(), setup.policy) {

@@ -157,12 +157,24 @@ impl Clock {
 }
 
 fn open_lines(path: &Path) -> Result<Lines, InputError> {
-    Lines::open(path).map_err(|e| {
-        InputError::in_file(&path.display().to_string(), format!("the trace cannot be read ({e}); name a readable file, plain, compressed with gzip, xz, zstd or bzip2, or Parquet"))
+    Lines::open(path).map_err(|error| {
+        let what = if error.kind() == io::ErrorKind::UnexpectedEof {
+            format!("the trace is cut off ({error}); give the whole file")
+        } else {
+            format!(
+                "the trace cannot be read ({error}); name a readable file, plain, compressed with gzip, xz, zstd or \
+                 bzip2, or Parquet"
+            )
+        };
+        InputError::in_file(&path.display().to_string(), what)
     })
 }
 
 fn format_of(path: &Path, lines: &Lines, asked: Option<Format>) -> Result<Format, InputError> {
+    if lines.peek().is_empty() {
+        let text = "the trace is empty; give a file that holds requests";
+        return Err(InputError::in_file(&path.display().to_string(), text));
+    }
     asked.or_else(|| Format::of(lines.peek())).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
         let text = format!("the trace's format is not recognised; known formats are {}", names.join(", "));

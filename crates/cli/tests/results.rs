@@ -1,0 +1,113 @@
+//! Results are never lost: no output overwrites an input, and what has ended is kept when something later
+//! does not.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use common::{command, ftl, place, scratch};
+use rustix::process::{kill_process, Pid, Signal};
+
+const DEVICE: &str = "examples/small-ssd.toml";
+const TRACE: &str = "0,8,4096,w,0.0\n0,16,4096,r,0.5\n0,24,4096,w,0.7\n";
+
+/// `ftl` refuses to write `option file`, and the file is as it was.
+fn kept(arguments: &[&str], option: &str, file: &str) {
+    let before = fs::read(file).expect("the input");
+    let said = ftl(&[arguments, &[option, file]].concat());
+    let sentence =
+        format!("ftl: {option} {file} would overwrite a file that this command reads; name another file\n");
+    assert_eq!((said.code, said.out.as_str(), said.err), (2, "", sentence));
+    assert_eq!(fs::read(file).expect("the input"), before);
+}
+
+#[test]
+fn no_output_is_an_input() {
+    let trace = scratch("kept.spc", TRACE);
+    let jobs = scratch("kept.fio", "[writer]\nrw=randwrite\nsize=1m\n");
+    let device = scratch("kept.toml", &fs::read_to_string(common::root().join(DEVICE)).expect("a device"));
+    for option in ["--json", "--csv", "--report"] {
+        kept(&["compare", "--trace", &trace, "--device", DEVICE], option, &trace);
+    }
+    kept(&["run", "page", &jobs, "--device", DEVICE], "--json", &jobs);
+    kept(&["run", "page", &jobs, "--device", &device], "--csv", &device);
+    kept(&["run", "page", &jobs, "--device", DEVICE, "--warm-up", &trace], "--json", &trace);
+    kept(&["size", &trace, "--device", DEVICE], "--picture", &trace);
+    kept(&["trace", "streams", &trace], "--output", &trace);
+}
+
+#[test]
+fn two_outputs_are_two_files() {
+    let file = place("one-for-two.json");
+    let said = ftl(&["run", "page", "--device", DEVICE, "--json", &file, "--csv", &file]);
+    assert_eq!(
+        (said.code, said.err),
+        (2, format!("ftl: --json and --csv both name {file}; name two files\n"))
+    );
+}
+
+#[test]
+fn a_missing_folder_is_not_made() {
+    let file = place("no-such-folder/x.json");
+    for call in [&["run", "page", "--device", DEVICE][..], &["bench"]] {
+        let said = ftl(&[call, &["--json", &file]].concat());
+        assert_eq!(said.code, 2);
+        assert!(said.err.contains("there is no folder"), "{}", said.err);
+    }
+    assert!(!fs::exists(place("no-such-folder")).expect("a look"));
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let folder = place("man");
+    fs::create_dir_all(&folder).expect("a folder");
+    let said = ftl(&["man", &folder]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let page = fs::read_to_string(format!("{folder}/ftl-compare.1")).expect("the page");
+    assert!(page.contains("Memory for mapping"), "{page}");
+    for shell in ["bash", "zsh", "fish"] {
+        let said = ftl(&["completions", shell]);
+        assert!(said.code == 0 && said.out.contains("compare") && said.out.contains("shrink"), "{shell}");
+    }
+    let version = ftl(&["--version"]).out;
+    assert!(version.starts_with("ftl 0.") && version.contains('('), "{version}");
+}
+
+#[test]
+fn what_has_ended_is_kept_after_an_interrupt() {
+    let file = place("interrupted.json");
+    let mut child = command(&[
+        "compare",
+        "--schemes",
+        "page,tpftl",
+        "--threads",
+        "1",
+        "--synth",
+        "financial1",
+        "--requests",
+        "400000",
+        "--device",
+        "tpftl-512m",
+        "--json",
+        &file,
+    ]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ftl can be started");
+    let mut said = BufReader::new(child.stderr.take().expect("standard error")).lines();
+    let ended = |line: &Result<String, _>| line.as_ref().is_ok_and(|line| line.starts_with("page: ended"));
+    assert!(said.by_ref().any(|line| ended(&line)), "page never ended");
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::INT).expect("a signal can be sent");
+    let last = said.map_while(Result::ok).last();
+    assert_eq!(last.as_deref(), Some("ftl: scheme tpftl was stopped before it ended"));
+    let mut table = String::new();
+    child.stdout.take().expect("standard output").read_to_string(&mut table).expect("a table");
+    assert_eq!(child.wait().expect("an end").code(), Some(130));
+    assert!(table.contains("page") && table.contains("Took"), "{table}");
+    let runs: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&file).expect("the JSON")).expect("whole JSON");
+    let runs = runs.as_array().cloned().unwrap_or_else(|| vec![runs]);
+    assert_eq!(runs.len(), 1);
+    assert_eq!(runs[0]["scheme"]["name"], "page");
+}
