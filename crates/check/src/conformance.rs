@@ -83,7 +83,15 @@ pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceR
 }
 
 fn failure(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
-    Failure { scheme: scheme.to_owned(), seed, cut: None, faults: false, phase: phase.to_owned(), what }
+    Failure {
+        scheme: scheme.to_owned(),
+        seed,
+        cut: None,
+        faults: false,
+        damage: false,
+        phase: phase.to_owned(),
+        what,
+    }
 }
 
 type Live<S> = Session<S, SimNand<NoClock>>;

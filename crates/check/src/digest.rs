@@ -196,6 +196,7 @@ pub fn commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
         seed,
         cut: None,
         faults: false,
+        damage: false,
         phase: "digest of commands".to_owned(),
         what,
     };

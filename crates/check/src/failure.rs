@@ -14,6 +14,8 @@ pub struct Failure {
     pub cut: Option<u64>,
     /// Whether flash failed, too ([`crate::SweepOptions::faults`]).
     pub faults: bool,
+    /// Whether images were damaged, not power cut ([`crate::damage()`]).
+    pub damage: bool,
     /// What was being done.
     pub phase: String,
     /// What was wrong.
@@ -29,6 +31,9 @@ impl Failure {
         }
         if self.faults {
             command += " --faults";
+        }
+        if self.damage {
+            command += " --damage";
         }
         command
     }

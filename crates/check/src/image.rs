@@ -47,7 +47,6 @@ fn mount(medium: &LossyMedium) -> Result<(FileNand<NoClock, LossyMedium>, nand::
     let opened = FileNand::on(medium.clone(), Path::new("image"), NoClock::new());
     let (mut nand, _, mounted) = opened.map_err(|error| error.to_string())?;
     nand.take_blanks();
-    nand.begin().map_err(|error| error.to_string())?;
     Ok((nand, mounted))
 }
 
@@ -65,7 +64,9 @@ pub fn image_commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
             let shape = Shape::fixed::<S>()?;
             let medium = LossyMedium::new();
             format(&shape, &medium)?;
-            commands_of_array::<S, _>(mount(&medium)?.0, &shape.config, self.0)
+            let mut nand = mount(&medium)?.0;
+            nand.begin().map_err(|error| error.to_string())?;
+            commands_of_array::<S, _>(nand, &shape.config, self.0)
         }
     }
     let failure = |what| failure(scheme, seed, "digest of commands on an image", what);
@@ -98,7 +99,15 @@ pub fn image_sweep_on(
 }
 
 fn failure(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
-    Failure { scheme: scheme.to_owned(), seed, cut: None, faults: false, phase: phase.to_owned(), what }
+    Failure {
+        scheme: scheme.to_owned(),
+        seed,
+        cut: None,
+        faults: false,
+        damage: false,
+        phase: phase.to_owned(),
+        what,
+    }
 }
 
 struct Sweep<S> {
@@ -123,7 +132,7 @@ impl<S: Scheme> Sweep<S> {
         format(&self.shape, &medium)?;
         let exported = self.shape.config.exported_pages;
         let mut host = Host::new(vec![None; exported as usize], Habits::all(), Dice::new(self.dice.any()));
-        let mut session: Live<S> = Session::open(mount(&medium)?.0, &self.shape.config)?;
+        let mut session = self.start(mount(&medium)?.0)?;
         for lpn in 0..exported {
             host.write(&mut session, Lpn(lpn), 1)?;
         }
@@ -175,12 +184,19 @@ impl<S: Scheme> Sweep<S> {
         synced.map_err(|error| error.to_string())
     }
 
+    /// The image is written to when the scheme has recovered what is on it.
+    fn start(&self, nand: FileNand<NoClock, LossyMedium>) -> Result<Live<S>, String> {
+        let mut session: Live<S> = Session::open(nand, &self.shape.config)?;
+        session.device.nand_mut().begin().map_err(|error| error.to_string())?;
+        Ok(session)
+    }
+
     /// Opens an image after a cut; now and then it is cut again while recovery has done its part.
     fn reopen(&mut self, medium: &LossyMedium) -> Result<Live<S>, String> {
         let (nand, mounted) = mount(medium)?;
         self.report.torn_pages += mounted.torn_pages;
         self.report.undone_erases += u64::from(mounted.undone_erases);
-        let session: Live<S> = Session::open(nand, &self.shape.config)?;
+        let session = self.start(nand)?;
         session.check()?;
         Ok(session)
     }

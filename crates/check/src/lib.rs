@@ -4,12 +4,14 @@
 //!   cut is and what is promised after one: `docs/crash-model.md`.
 //! - [`conformance()`] drives a scheme without a clock through everything a host and flash can do to it.
 //! - [`image_sweep()`] cuts the power of the host under an image file, which loses what was not synced.
+//! - [`damage()`] flips bits and loses sectors of image files, and reads what is left.
 //! - [`commands`] gives the digest of the flash commands of a fixed workload.
 //!
 //! Everything is decided by a seed; a [`Failure`] names the command that repeats it.
 #![forbid(unsafe_code)]
 
 mod conformance;
+mod damage;
 mod dice;
 mod digest;
 mod failure;
@@ -22,6 +24,7 @@ mod sweep;
 mod world;
 
 pub use conformance::{conformance, conformance_of, ConformanceReport};
+pub use damage::{damage, DamageOptions, DamageReport, Outcome};
 pub use dice::Dice;
 pub use digest::{commands, Recorder};
 pub use failure::Failure;

@@ -8,6 +8,8 @@ use crate::dice::Dice;
 use nand::Medium;
 
 const SECTOR: u64 = 512;
+/// Under which a host runs that never lost power; the last byte counts its starts.
+const FIRST_BOOT: [u8; 16] = *b"a host in test \0";
 type Sector = [u8; SECTOR as usize];
 
 /// What becomes of writes that were not synced.
@@ -22,7 +24,9 @@ pub enum Loss {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// What is read: by number, never iterated.
+    /// What it began as; zeros behind its end.
+    image: Arc<Vec<u8>>,
+    /// What is read where it differs from that: by number, never iterated.
     current: HashMap<u64, Sector>,
     durable: HashMap<u64, Sector>,
     /// Writes since the last sync, in order: the sectors of each.
@@ -30,6 +34,39 @@ struct Inner {
     syncs_lie: bool,
     /// Writes that still succeed; then the medium is full.
     room: Option<u64>,
+    /// Starts of the host.
+    boots: u8,
+    is_written: bool,
+}
+
+impl Inner {
+    fn sector(&self, sector: u64) -> Sector {
+        let mut content = [0; SECTOR as usize];
+        if let Some(changed) = self.current.get(&sector) {
+            return *changed;
+        }
+        let at = (sector * SECTOR) as usize;
+        if let Some(bytes) = self.image.get(at..at + SECTOR as usize) {
+            content.copy_from_slice(bytes);
+        }
+        content
+    }
+
+    /// Changes bytes, and gives the sectors in which they lie.
+    fn put(&mut self, bytes: &[u8], offset: u64) -> Vec<(u64, Sector)> {
+        let mut sectors = Vec::new();
+        let (mut at, mut bytes) = (offset, bytes);
+        while !bytes.is_empty() {
+            let (sector, within) = (at / SECTOR, (at % SECTOR) as usize);
+            let take = bytes.len().min(SECTOR as usize - within);
+            let mut content = self.sector(sector);
+            content[within..within + take].copy_from_slice(&bytes[..take]);
+            self.current.insert(sector, content);
+            sectors.push((sector, content));
+            (at, bytes) = (at + take as u64, &bytes[take..]);
+        }
+        sectors
+    }
 }
 
 /// Bytes in memory with the promises of [`Medium`], and not one more. Clones are the same medium.
@@ -40,6 +77,22 @@ impl LossyMedium {
     /// A medium of zeros.
     pub fn new() -> LossyMedium {
         LossyMedium::default()
+    }
+
+    /// A medium that holds `image`, as whole sectors; `restarted`: the host was started anew since.
+    pub(crate) fn of_image(image: Arc<Vec<u8>>, restarted: bool) -> LossyMedium {
+        let inner = Inner { image, boots: u8::from(restarted), ..Inner::default() };
+        LossyMedium(Arc::new(Mutex::new(inner)))
+    }
+
+    /// Changes bytes behind the back of whoever uses the medium.
+    pub(crate) fn damage(&self, at: u64, bytes: &[u8]) {
+        self.inner().put(bytes, at);
+    }
+
+    /// Whether anything was written since this was asked last.
+    pub(crate) fn was_written(&self) -> bool {
+        std::mem::take(&mut self.inner().is_written)
     }
 
     /// From now on syncs make nothing durable: for canaries.
@@ -55,11 +108,12 @@ impl LossyMedium {
     /// What is found after a loss that `dice` decides.
     pub fn after(&self, loss: Loss, dice: &mut Dice) -> LossyMedium {
         let inner = self.inner();
+        let (image, syncs_lie) = (inner.image.clone(), inner.syncs_lie);
         if loss == Loss::Process {
             let (current, durable) = (inner.current.clone(), inner.durable.clone());
-            let (pending, syncs_lie) = (inner.pending.clone(), inner.syncs_lie);
-            let inner = Inner { current, durable, pending, syncs_lie, room: None };
-            return LossyMedium(Arc::new(Mutex::new(inner)));
+            let (pending, boots) = (inner.pending.clone(), inner.boots);
+            let left = Inner { image, current, durable, pending, syncs_lie, boots, ..Inner::default() };
+            return LossyMedium(Arc::new(Mutex::new(left)));
         }
         let mut left = inner.durable.clone();
         for write in &inner.pending {
@@ -78,9 +132,9 @@ impl LossyMedium {
             };
             left.extend(write[keep].iter().copied());
         }
-        let (current, syncs_lie) = (left.clone(), inner.syncs_lie);
-        let inner = Inner { current, durable: left, pending: Vec::new(), syncs_lie, room: None };
-        LossyMedium(Arc::new(Mutex::new(inner)))
+        let (current, boots) = (left.clone(), inner.boots.wrapping_add(1));
+        let left = Inner { image, current, durable: left, syncs_lie, boots, ..Inner::default() };
+        LossyMedium(Arc::new(Mutex::new(left)))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -94,16 +148,8 @@ impl LossyMedium {
             Some(room) => *room -= 1,
             None => {}
         }
-        let mut sectors = Vec::new();
-        let (mut at, mut bytes) = (offset, bytes);
-        while !bytes.is_empty() {
-            let (sector, within) = (at / SECTOR, (at % SECTOR) as usize);
-            let take = bytes.len().min(SECTOR as usize - within);
-            let content = inner.current.entry(sector).or_insert([0; SECTOR as usize]);
-            content[within..within + take].copy_from_slice(&bytes[..take]);
-            sectors.push((sector, *content));
-            (at, bytes) = (at + take as u64, &bytes[take..]);
-        }
+        inner.is_written = true;
+        let sectors = inner.put(bytes, offset);
         inner.pending.push(sectors);
         Ok(())
     }
@@ -118,10 +164,7 @@ impl Medium for LossyMedium {
             let (sector, within) = (at / SECTOR, (at % SECTOR) as usize);
             let take = rest.len().min(SECTOR as usize - within);
             let (head, tail) = rest.split_at_mut(take);
-            match inner.current.get(&sector) {
-                Some(content) => head.copy_from_slice(&content[within..within + take]),
-                None => head.fill(0),
-            }
+            head.copy_from_slice(&inner.sector(sector)[within..within + take]);
             (at, rest) = (at + take as u64, tail);
         }
         Ok(())
@@ -151,11 +194,17 @@ impl Medium for LossyMedium {
             .map(|sector| (sector, [0; SECTOR as usize]))
             .collect();
         for (sector, zeros) in &sectors {
-            if let Some(content) = inner.current.get_mut(sector) {
-                *content = *zeros;
+            // What was never written takes no memory.
+            if inner.sector(*sector) != *zeros {
+                inner.current.insert(*sector, *zeros);
             }
         }
         inner.pending.push(sectors);
         Ok(())
+    }
+    fn boot(&self) -> Option<[u8; 16]> {
+        let mut boot = FIRST_BOOT;
+        boot[15] = self.inner().boots;
+        Some(boot)
     }
 }

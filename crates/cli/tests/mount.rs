@@ -329,4 +329,29 @@ fn mistakes_of_mounting_get_one_sentence() {
     }
     refused(&["serve", &path, "--record", "x.csv"], "name it .iolog or .parquet");
     refused(&["serve", &path, &path, "--record", "x.iolog"], "serve one image with it");
+    let there = under(&folder, "there.iolog");
+    std::fs::write(&there, "mine").unwrap();
+    refused(&["serve", &path, "--record", &there], "there is such a file already");
+    assert_eq!(std::fs::read_to_string(&there).unwrap(), "mine");
+}
+
+#[test]
+fn an_image_that_cannot_be_opened_keeps_no_other_one_from_being_served() {
+    let folder = Folder::new("unserved");
+    let (good, bad) = (image(&folder, "page"), image(&folder, "dftl"));
+    // Its states, in all copies.
+    let file = std::fs::OpenOptions::new().write(true).open(&bad).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[9; 0x10000], 0x10000).unwrap();
+    let before = std::fs::read(&bad).unwrap();
+    let serving = Serving::with(&bad, &[&good]);
+    let mut client = Client::connect(Path::new(&serving.socket));
+    client.option(7, &nbd::go("page"));
+    client.write(8192, &[5; 4096]);
+    assert_eq!(client.read(8192, 4096), [5; 4096]);
+    assert_eq!(serving.exit_code(), 2);
+    assert!(std::fs::read(&bad).unwrap() == before);
+    // Alone it is refused in one sentence.
+    let said = ftl(&["serve", &bad]);
+    assert!(said.code == 2 && said.err.contains("both copies of its state"), "{}", said.err);
+    assert!(Serving::with(&good, &[]).said.contains("was closed in good order"));
 }

@@ -191,12 +191,9 @@ impl<'a, N: Nand> Recovery<'a, N> {
                 }
                 self.metadata_version = self.metadata_version.max(oob.version);
                 let read = self.flash.read_metadata(ppn, PageKind::Metadata, Cause::Recovery, self.at);
-                let done = match read {
-                    Ok(done) => done,
-                    Err(Fault::Uncorrectable { .. }) => continue,
-                    Err(fault) => return Err(fault),
-                };
-                self.at = done;
+                // A page that a cut tore has no OOB. Without one that has, trims would be taken back, or
+                // everything since another checkpoint.
+                self.at = read?;
                 match checkpoint::parse(self.flash.buffer()) {
                     Some(Page::Journal(records)) => trims.extend(records),
                     Some(Page::Models { page, pages, version, bytes }) => {

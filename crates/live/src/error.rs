@@ -35,6 +35,14 @@ pub enum LiveError {
         /// What the scheme says.
         error: OpenError,
     },
+    /// The scheme's recovery panicked: a bug, or damage that nothing vouches for.
+    #[error("{}: recovery panicked ({words}); the image is as it was", image.display())]
+    Panicked {
+        /// The file.
+        image: PathBuf,
+        /// What the panic said.
+        words: String,
+    },
     /// The host's operating system refused something.
     #[error("{what} ({error})")]
     Host {

@@ -47,5 +47,7 @@ pub use counts::OpCounts;
 pub use crash::{CrashNand, Cut, Cutter, Log};
 pub use device::{parse_size, Device, DeviceError, SizeError};
 pub use energy::{Energy, EnergyModel};
-pub use file::{describe, Description, Fetch, FileNand, ImageError, ImageFile, Medium, Mounted, Reader};
+pub use file::{
+    describe, image_parts, Description, Fetch, FileNand, ImageError, ImageFile, Medium, Mounted, Reader,
+};
 pub use sim::{SimNand, SimOptions, WearSpread};

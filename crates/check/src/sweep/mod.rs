@@ -175,6 +175,7 @@ fn failure(options: &SweepOptions, seed: u64, cut: Option<u64>, phase: &str, wha
         seed,
         cut,
         faults: options.faults,
+        damage: false,
         phase: phase.to_owned(),
         what,
     }

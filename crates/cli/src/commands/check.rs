@@ -1,9 +1,10 @@
 //! `ftl check`: power cuts.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-use check::{sweep, Failure, SweepOptions, SweepReport};
+use check::{damage, sweep, DamageOptions, Failure, Outcome, SweepOptions, SweepReport};
 use clap::Args;
 use nand::Device;
 use sim::format::{digits, whole};
@@ -23,9 +24,11 @@ Examples:
   ftl check                                    every scheme, 10 000 power cuts each
   ftl check --scheme tpftl --cuts 1000000 --faults
   ftl check --scheme dftl --seed 7 --cut 123   one cut again, as a finding names it
+  ftl check --damage --cuts 5000               flipped bits and lost sectors in images, 5000 for each scheme
 
 The power is cut at any flash operation of a running device, whatever is in flight torn or lost; the scheme recovers, and
-everything acknowledged before must be there. Exit code 1 when something is not.")]
+everything acknowledged before must be there. With --damage, images of the live device are damaged instead: a page must
+then read as what was written, or as an error. Exit code 1 when something is not.")]
 pub(crate) struct CheckArgs {
     /// Scheme, with parameters where they differ from the defaults, or `all`
     #[arg(long, value_name = "NAME[:key=value…]", default_value = "all")]
@@ -33,7 +36,7 @@ pub(crate) struct CheckArgs {
     /// First seed; each run of 500 cuts takes the next
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     seed: u64,
-    /// Power cuts for each scheme
+    /// Power cuts for each scheme, or places damaged
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
     cuts: u64,
     /// Only this cut of the run with --seed, as a finding names it
@@ -42,6 +45,9 @@ pub(crate) struct CheckArgs {
     /// Factory bad blocks, and programs and erases that fail, too
     #[arg(long)]
     faults: bool,
+    /// Damage image files in place of cutting the power
+    #[arg(long, conflicts_with = "faults")]
+    damage: bool,
     /// Schemes checked at a time [default: the processors of this machine]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     threads: Option<u32>,
@@ -63,22 +69,47 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
         trial.cache = CacheSize::Share(1.0); // whether the parameters are possible at all
         rehearse(&trial)?;
     }
+    if args.damage {
+        return check_damage(&args, &schemes);
+    }
+    let what =
+        args.cut.map_or_else(|| format!("{} power cuts", whole(args.cuts)), |cut| format!("cut {cut}"));
+    let results = of_each(&args, &schemes, &what, |scheme, tell| sweep(&sweep_options(&args, scheme), tell));
+    let mut found = Vec::new();
+    for (scheme, result) in schemes.iter().zip(results) {
+        found.push((scheme, result.ok_or_else(|| without_result(scheme))?));
+    }
+    say(&table(&found))?;
+    match found.iter().find_map(|(scheme, result)| result.as_ref().err().map(|failure| (*scheme, failure))) {
+        Some((scheme, failure)) => Err(Stop::Finding(in_words(scheme, failure))),
+        None => Ok(()),
+    }
+}
+
+fn without_result(scheme: &SchemeSpec) -> Stop {
+    Stop::user(format!("the check of {scheme} ended without a result"))
+}
+
+/// Checks the schemes, several at a time, and shows how far each is.
+fn of_each<R: Send>(
+    args: &CheckArgs,
+    schemes: &[SchemeSpec],
+    what: &str,
+    run: impl Fn(&SchemeSpec, &mut dyn FnMut(u64, u64)) -> R + Sync,
+) -> Vec<Option<R>> {
     let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();
     let bars = Bars::new(&names, args.quiet);
     let threads = threads(args.threads).clamp(1, schemes.len());
-    let what =
-        args.cut.map_or_else(|| format!("{} power cuts", whole(args.cuts)), |cut| format!("cut {cut}"));
-    let results: Vec<Mutex<Option<Result<SweepReport, Failure>>>> =
-        schemes.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<R>>> = schemes.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(scheme) = schemes.get(index) else { break };
-                bars.begin(index, &what);
+                bars.begin(index, what);
                 let mut tell = |done: u64, all: u64| bars.done(index, done as f64 / all.max(1) as f64);
-                let result = sweep(&sweep_options(&args, scheme), &mut tell);
+                let result = run(scheme, &mut tell);
                 bars.ended(index);
                 if let Ok(mut place) = results[index].lock() {
                     *place = Some(result);
@@ -87,18 +118,46 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
         }
     });
     bars.finish();
-    let mut found = Vec::new();
-    for (scheme, place) in schemes.iter().zip(results) {
-        let result = place.into_inner().ok().flatten();
-        let result =
-            result.ok_or_else(|| Stop::user(format!("the check of {scheme} ended without a result")))?;
-        found.push((scheme, result));
+    results.into_iter().map(|place| place.into_inner().ok().flatten()).collect()
+}
+
+/// `ftl check --damage`.
+fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
+    let what = format!("{} places damaged", whole(args.cuts));
+    let results = of_each(args, schemes, &what, |scheme, tell| {
+        let options =
+            DamageOptions { scheme: scheme.name.clone(), seed: args.seed, tries: args.cuts, only: args.cut };
+        damage(&options, tell)
+    });
+    let header = ["scheme", "damaged", "right", "error", "refused", "WRONG", "PANIC"];
+    let mut grid = Grid::new("Damaged images", header);
+    let (mut parts, mut first) = (BTreeMap::<&str, [u64; 5]>::new(), None);
+    for (scheme, result) in schemes.iter().zip(results) {
+        match result.ok_or_else(|| without_result(scheme))? {
+            Ok(report) => {
+                let counts = Outcome::ALL.map(|outcome| whole(report.count(outcome)));
+                grid.row([scheme.to_string(), whole(report.tries())].into_iter().chain(counts));
+                for (part, counts) in &report.parts {
+                    let all = parts.entry(part).or_default();
+                    all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+                }
+                first = first.or_else(|| report.finding.map(|finding| (scheme, finding)));
+            }
+            Err(failure) => {
+                let cells = ["FAILED", "", "", "", "", ""].map(str::to_owned);
+                grid.row(std::iter::once(scheme.to_string()).chain(cells));
+                first.get_or_insert((scheme, failure));
+            }
+        }
     }
-    say(&table(&found))?;
-    match found.iter().find_map(|(scheme, result)| result.as_ref().err().map(|failure| (*scheme, failure))) {
-        Some((scheme, failure)) => Err(Stop::Finding(in_words(scheme, failure))),
-        None => Ok(()),
+    let header = ["damaged part", "places", "right", "error", "refused", "WRONG", "PANIC"];
+    let mut by_part = Grid::new("By part of the image", header);
+    for (part, counts) in parts {
+        let cells = [part.to_owned(), whole(counts.iter().sum())];
+        by_part.row(cells.into_iter().chain(counts.map(whole)));
     }
+    say(&(grid.text() + &by_part.text()))?;
+    first.map_or(Ok(()), |(scheme, failure)| Err(Stop::Finding(in_words(scheme, &failure))))
 }
 
 fn sweep_options(args: &CheckArgs, scheme: &SchemeSpec) -> SweepOptions {
@@ -147,6 +206,7 @@ fn in_words(scheme: &SchemeSpec, failure: &Failure) -> String {
     let mut command = format!("ftl check --scheme {scheme} --seed {}", failure.seed);
     command += &failure.cut.map_or_else(String::new, |cut| format!(" --cut {cut}"));
     command += if failure.faults { " --faults" } else { "" };
+    command += if failure.damage { " --damage" } else { "" };
     one_line(&format!(
         "scheme {scheme}, seed {}{cut}, {}: {}; repeat with: {command}",
         failure.seed, failure.phase, failure.what

@@ -23,23 +23,32 @@ pub(super) struct Recording {
     thread: JoinHandle<io::Result<u64>>,
 }
 
+/// Refuses the name of a file that a recording must not have.
+pub(super) fn check_name(file: &Path) -> Result<(), Stop> {
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    if !matches!(ending, Some("iolog" | "log" | "parquet")) {
+        return Err(Stop::user(format!(
+            "{}: a recording is a fio iolog or Parquet; name it .iolog or .parquet",
+            file.display()
+        )));
+    }
+    if file.symlink_metadata().is_ok() {
+        return Err(Stop::user(format!(
+            "{}: there is such a file already; remove it, or name another one for --record",
+            file.display()
+        )));
+    }
+    Ok(())
+}
+
 impl Recording {
     /// Records what `export` sees from now on.
     pub fn start(file: &Path, export: &dyn Export) -> Result<Recording, Stop> {
-        let ending = file.extension().and_then(|ending| ending.to_str());
-        let columns = match ending {
-            Some("iolog" | "log") => false,
-            Some("parquet") => true,
-            _ => {
-                return Err(Stop::user(format!(
-                    "{}: a recording is a fio iolog or Parquet; name it .iolog or .parquet",
-                    file.display()
-                )))
-            }
-        };
+        check_name(file)?;
+        let columns = file.extension().is_some_and(|ending| ending == "parquet");
         let unwritable =
             |error| Stop::user(format!("{} cannot be written ({error}); name another file", file.display()));
-        let out = BufWriter::new(File::create(file).map_err(unwritable)?);
+        let out = BufWriter::new(File::create_new(file).map_err(unwritable)?);
         let (sender, batches) = sync_channel::<Vec<Recorded>>(MOST_WAITING);
         let write = move || write(out, columns, &batches);
         let thread = std::thread::Builder::new().name("record".into()).spawn(write).map_err(unwritable)?;

@@ -12,8 +12,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sim::format::{bytes, digits, percent, time, whole};
 
-use super::record::Recording;
-use super::stop::{say, Stop, INTERRUPTED};
+use super::record::{check_name, Recording};
+use super::stop::{note, say, Stop, INTERRUPTED};
 
 /// Options of every front end.
 #[derive(Args, Debug)]
@@ -37,31 +37,47 @@ pub(super) struct Devices {
     served: Vec<Served>,
     metrics: Option<SocketAddr>,
     recording: Option<Recording>,
+    /// Why the first image that is not served is not.
+    unserved: Option<Stop>,
     quiet: bool,
 }
 
 impl Serving {
     /// Opens images, says what was found, and begins what the options ask for. The images have different
-    /// names.
+    /// names. One of several that cannot be opened does not keep the others from being served.
     pub(super) fn switch_on(self, images: &[PathBuf]) -> Result<Devices, Stop> {
         if self.record.is_some() && images.len() > 1 {
             return Err(Stop::user("--record writes what one device sees; serve one image with it"));
         }
-        let mut served: Vec<Served> = Vec::new();
-        for image in images {
-            let one = open(image, self.pace, self.quiet)?;
-            if served.iter().any(|other| other.name == one.name) {
+        if let Some(file) = &self.record {
+            check_name(file)?;
+        }
+        for (index, image) in images.iter().enumerate() {
+            let name = name_of(image);
+            if images[..index].iter().any(|other| name_of(other) == name) {
                 return Err(Stop::user(format!(
-                    "two images would be served as `{}`; rename one of the files",
-                    one.name
+                    "two images would be served as `{name}`; rename one of the files"
                 )));
             }
-            served.push(one);
+        }
+        let (mut served, mut unserved) = (Vec::new(), None);
+        for image in images {
+            match open(image, self.pace, self.quiet) {
+                Ok(one) => served.push(one),
+                Err(Stop::User(why)) if images.len() > 1 => {
+                    note(&format!("not served: {why}"));
+                    unserved.get_or_insert_with(|| Stop::user(format!("not served: {why}")));
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        if served.is_empty() {
+            return Err(unserved.unwrap_or_else(|| Stop::user("there is no image to be served")));
         }
         let recording = self.record.as_deref().map(|file| Recording::start(file, served[0].export.as_ref()));
         let recording = recording.transpose()?;
         let metrics = self.metrics.map(|address| live::publish(address, served.clone())).transpose()?;
-        Ok(Devices { served, metrics, recording, quiet: self.quiet })
+        Ok(Devices { served, metrics, recording, unserved, quiet: self.quiet })
     }
 }
 
@@ -115,7 +131,7 @@ impl Devices {
                 }
             }
         }
-        if let Some(stop) = first {
+        if let Some(stop) = first.or(self.unserved) {
             return Err(stop);
         }
         match self.recording.map(Recording::finish).transpose()? {
@@ -165,7 +181,14 @@ fn recovered(image: &Path, opened: &Opened) -> String {
     let mut out = format!(
         "{}: {}\n",
         image.display(),
-        if mounted.clean { "was closed in good order" } else { "was not closed in good order: recovering" }
+        match (mounted.clean, mounted.host_restarted) {
+            (true, _) => "was closed in good order",
+            (false, false) => "was not closed in good order: recovering",
+            (false, true) => {
+                "was not closed in good order, and the host has been started anew since: recovering what was flushed, \
+                 and what of the rest is whole"
+            }
+        }
     );
     let list = |steps: &[(&'static str, std::time::Duration)]| {
         let each = steps.iter().map(|(name, took)| format!("{name} {}", ms(took.as_nanos())));
@@ -181,6 +204,13 @@ fn recovered(image: &Path, opened: &Opened) -> String {
         whole(u64::from(mounted.undone_erases)),
         list(&mounted.steps)
     );
+    if mounted.healed > 0 {
+        let _ = writeln!(
+            out,
+            "  damage    {} records were damaged, and are restored from their other copies",
+            whole(mounted.healed)
+        );
+    }
     let _ = writeln!(
         out,
         "  scheme    {} pages looked at, {} read, {} programmed, {} blocks erased ({})",

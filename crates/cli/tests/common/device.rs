@@ -92,6 +92,12 @@ impl Serving {
         rest
     }
 
+    /// Stops it, and gives the exit code.
+    pub fn exit_code(mut self) -> i32 {
+        self.signal("-TERM");
+        self.child.wait().unwrap().code().unwrap()
+    }
+
     pub fn kill(mut self) {
         self.signal("-KILL");
         self.child.wait().unwrap();

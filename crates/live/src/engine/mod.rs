@@ -17,6 +17,7 @@
 mod extents;
 mod pages;
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,6 +31,7 @@ use nand::{FileNand, ImageFile, Medium, Mounted};
 use crate::clock::{Clock, Latencies};
 use crate::error::{LiveError, PowerOffError};
 use crate::export::Export;
+use crate::guard::words;
 use crate::reads::Reads;
 use crate::record::{Recorder, Recording};
 use crate::request::{Answer, Extent, IoError, Op, Request};
@@ -53,6 +55,8 @@ pub struct Engine<S, M: Medium = ImageFile> {
     landed: AtomicU64,
     /// A sync failed: what the kernel has dropped nobody knows, so nothing is promised any more.
     unsyncable: AtomicBool,
+    /// How far the image is durable was noted in it since it was synced last.
+    noted: AtomicBool,
     /// Requests that clients wait for.
     waiting: AtomicUsize,
     /// Batches so far, to see whether there was one.
@@ -78,17 +82,19 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
     }
 
     fn start(
-        (mut nand, description, mounted): (FileNand<NoClock, M>, nand::Description, Mounted),
+        (nand, description, mounted): (FileNand<NoClock, M>, nand::Description, Mounted),
         path: &Path,
         paced: bool,
     ) -> Result<(Engine<S, M>, Opened), LiveError> {
         let settings = Settings::parse(path, &description.settings)?;
         let device = description.device;
         let config = settings.config(&device);
-        nand.begin().map_err(LiveError::unwritten(path))?;
-        let mut opening =
-            Device::open(nand, &config).map_err(|error| LiveError::Open { image: path.to_owned(), error })?;
-        opening.nand_mut().land().map_err(LiveError::unwritten(path))?;
+        // An image that its scheme cannot recover stays as it is, and stops no other one.
+        let opened = catch_unwind(AssertUnwindSafe(|| Device::open(nand, &config)));
+        let opened = opened
+            .map_err(|panic| LiveError::Panicked { image: path.to_owned(), words: words(panic.as_ref()) })?;
+        let mut opening = opened.map_err(|error| LiveError::Open { image: path.to_owned(), error })?;
+        opening.nand_mut().begin().map_err(LiveError::unwritten(path))?;
         let opened = Opened { mounted, steps: opening.nand().steps(), counters: opening.take_counters() };
         let geometry = &device.geometry;
         let timing =
@@ -109,6 +115,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             synced: Mutex::new(0),
             landed: AtomicU64::new(landed),
             unsyncable: AtomicBool::new(false),
+            noted: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             batches: AtomicU64::new(0),
             exported_bytes: device.exported_bytes(),
@@ -196,8 +203,9 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
         *synced = landed;
         drop(synced);
         if let Some(core) = self.enter()?.as_mut() {
-            // Failing to note it costs time at the next start, nothing else.
+            // Failing to note it makes the next start check more, nothing else.
             let _ = core.device.nand_mut().synced(landed);
+            self.noted.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -225,6 +233,9 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
                 }
             }
             sequence = core.device.nand().sequence();
+        }
+        if self.noted.swap(false, Ordering::Relaxed) && self.medium.sync().is_err() {
+            self.unsyncable.store(true, Ordering::Relaxed);
         }
         let behind = self.synced.try_lock().is_ok_and(|synced| sequence >= *synced + SYNC_EVERY);
         if behind {

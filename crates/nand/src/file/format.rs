@@ -1,19 +1,24 @@
 //! Bytes of an image file, as docs/format.md ("Image file") lays them down.
 
+use std::ops::Range;
+
 use crate::{Geometry, Oob, PageKind};
 
 /// First bytes of every image.
 pub(super) const MAGIC: [u8; 8] = *b"FTLIMAGE";
 /// The format that this code reads and writes.
-pub(super) const FORMAT: u32 = 1;
-/// Bytes of the header: what the image is, written once.
-pub(super) const HEADER_BYTES: usize = 1 << 16;
+pub(super) const FORMAT: u32 = 2;
+/// Bytes of a copy of the header: what the image is, written once.
+pub(super) const HEADER_BYTES: usize = 1 << 15;
+/// Where the copies of the header lie.
+pub(super) const HEADER_AT: [u64; COPIES] = [0, 1 << 15];
 /// Bytes of the header before its texts.
 const HEADER_FIXED: usize = 32;
-/// Where the two copies of the state lie. Each has a sector of its own.
-pub(super) const STATE_AT: [u64; 2] = [1 << 16, (1 << 16) + 4096];
+/// Where states lie: by the parity of their generation, and for each the places of its copies. Each has a
+/// sector of its own.
+pub(super) const STATE_AT: [[u64; COPIES]; 2] = [[0x1_0000, 0x1_8000], [0x1_1000, 0x1_9000]];
 /// Bytes of a state.
-pub(super) const STATE_BYTES: usize = 32;
+pub(super) const STATE_BYTES: usize = 48;
 const STATE_MAGIC: [u8; 4] = *b"FTLS";
 /// Where the records of blocks begin.
 const BLOCKS_AT: u64 = 1 << 17;
@@ -21,48 +26,94 @@ const BLOCKS_AT: u64 = 1 << 17;
 const ALIGNMENT: u64 = 1 << 20;
 /// Most spare bytes of a page: a record counts them in one byte.
 const MOST_SPARE: u32 = 255;
+/// Bytes of the CRC behind the spare bytes of a page.
+const SPARE_CRC_BYTES: usize = 4;
 /// Bytes of the record of a page or of a block. They divide 512, so that no record lies in two sectors.
 pub(super) const RECORD_BYTES: usize = 32;
+/// Everything but user data is there so often, far apart.
+pub(super) const COPIES: usize = 2;
+/// What was running when an image was begun: [`super::Medium::boot`]. Zeros: nobody knows.
+pub(super) type Boot = [u8; 16];
 
 /// Where things lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
-    pages_at: u64,
-    spare_at: u64,
-    data_at: u64,
+    blocks_at: [u64; COPIES],
+    pages_at: [u64; COPIES],
+    spare_at: [u64; COPIES],
+    /// The data of all pages, and once more those of translation and metadata pages.
+    data_at: [u64; COPIES],
     page_bytes: u64,
     /// Spare bytes that the file has room for beside each page.
     pub spare_bytes: usize,
+    /// The same, with their CRC.
+    pub spare_stride: usize,
     /// Bytes of the whole file.
     pub end: u64,
 }
 
 impl Places {
     pub fn new(geometry: &Geometry) -> Places {
-        let record = RECORD_BYTES as u64;
-        let pages_at = (BLOCKS_AT + record * u64::from(geometry.blocks())).next_multiple_of(ALIGNMENT);
         let pages = u64::from(geometry.pages());
-        let spare_at = (pages_at + record * pages).next_multiple_of(ALIGNMENT);
         let spare_bytes = geometry.oob_bytes.saturating_sub(Oob::BYTES).min(MOST_SPARE) as usize;
-        let data_at = (spare_at + spare_bytes as u64 * pages).next_multiple_of(ALIGNMENT);
-        let page_bytes = u64::from(geometry.page_bytes);
-        Places { pages_at, spare_at, data_at, page_bytes, spare_bytes, end: data_at + geometry.raw_bytes() }
+        let spare_stride = if spare_bytes > 0 { spare_bytes + SPARE_CRC_BYTES } else { 0 };
+        let mut places = Places {
+            blocks_at: [0; COPIES],
+            pages_at: [0; COPIES],
+            spare_at: [0; COPIES],
+            data_at: [0; COPIES],
+            page_bytes: u64::from(geometry.page_bytes),
+            spare_bytes,
+            spare_stride,
+            end: BLOCKS_AT,
+        };
+        let aligned = |at: u64| at.next_multiple_of(ALIGNMENT);
+        for copy in 0..COPIES {
+            places.blocks_at[copy] = places.end;
+            let blocks_end = places.end + RECORD_BYTES as u64 * u64::from(geometry.blocks());
+            places.pages_at[copy] = aligned(blocks_end);
+            places.spare_at[copy] = aligned(places.pages_at[copy] + RECORD_BYTES as u64 * pages);
+            places.data_at[copy] = aligned(places.spare_at[copy] + spare_stride as u64 * pages);
+            places.end = aligned(places.data_at[copy] + geometry.raw_bytes());
+        }
+        places
     }
 
-    pub fn block(&self, block: u32) -> u64 {
-        BLOCKS_AT + RECORD_BYTES as u64 * u64::from(block)
+    pub fn block(&self, copy: usize, block: u32) -> u64 {
+        self.blocks_at[copy] + RECORD_BYTES as u64 * u64::from(block)
     }
 
-    pub fn page(&self, page: u32) -> u64 {
-        self.pages_at + RECORD_BYTES as u64 * u64::from(page)
+    pub fn page(&self, copy: usize, page: u32) -> u64 {
+        self.pages_at[copy] + RECORD_BYTES as u64 * u64::from(page)
     }
 
-    pub fn spare(&self, page: u32) -> u64 {
-        self.spare_at + self.spare_bytes as u64 * u64::from(page)
+    pub fn spare(&self, copy: usize, page: u32) -> u64 {
+        self.spare_at[copy] + self.spare_stride as u64 * u64::from(page)
     }
 
+    /// Where the data of a page lie.
     pub fn data(&self, page: u32) -> u64 {
-        self.data_at + self.page_bytes * u64::from(page)
+        self.data_at[0] + self.page_bytes * u64::from(page)
+    }
+
+    /// Where they lie once more, if the page holds no user data.
+    pub fn mirror(&self, page: u32) -> u64 {
+        self.data_at[1] + self.page_bytes * u64::from(page)
+    }
+
+    /// The parts of an image that are in use, each under its name: for whoever damages one on purpose.
+    pub fn parts(&self, geometry: &Geometry) -> Vec<(&'static str, Range<u64>)> {
+        let (blocks, pages) = (geometry.blocks(), geometry.pages());
+        let mut parts: Vec<_> = HEADER_AT.map(|at| ("header", at..at + HEADER_BYTES as u64)).into();
+        parts.extend(STATE_AT.as_flattened().iter().map(|&at| ("state", at..at + STATE_BYTES as u64)));
+        for copy in 0..COPIES {
+            parts.push(("block records", self.block(copy, 0)..self.block(copy, blocks)));
+            parts.push(("page records", self.page(copy, 0)..self.page(copy, pages)));
+            parts.push(("spare bytes", self.spare(copy, 0)..self.spare(copy, pages)));
+        }
+        parts.push(("data", self.data(0)..self.data(pages)));
+        parts.push(("mirrored data", self.mirror(0)..self.mirror(pages)));
+        parts
     }
 }
 
@@ -123,6 +174,8 @@ pub(super) struct State {
     pub durable: u64,
     /// The image was closed in good order, and not opened since.
     pub clean: bool,
+    /// Under which boot of the host it was begun.
+    pub boot: Boot,
 }
 
 impl State {
@@ -132,6 +185,7 @@ impl State {
         put64(&mut bytes, 8, self.generation);
         put64(&mut bytes, 16, self.durable);
         put32(&mut bytes, 24, u32::from(self.clean));
+        bytes[32..48].copy_from_slice(&self.boot);
         let crc = crc32fast::hash(&bytes[8..]);
         put32(&mut bytes, 4, crc);
         bytes
@@ -139,10 +193,13 @@ impl State {
 
     pub fn parse(bytes: &[u8; STATE_BYTES]) -> Option<State> {
         let good = bytes[..4] == STATE_MAGIC && get32(bytes, 4) == crc32fast::hash(&bytes[8..]);
+        let mut boot = Boot::default();
+        boot.copy_from_slice(&bytes[32..48]);
         good.then(|| State {
             generation: get64(bytes, 8),
             durable: get64(bytes, 16),
             clean: get32(bytes, 24) == 1,
+            boot,
         })
     }
 }
@@ -166,9 +223,14 @@ impl BlockRecord {
         put64(&mut bytes, 8, self.before);
         put32(&mut bytes, 16, self.erases);
         put32(&mut bytes, 20, u32::from(self.bad));
-        let crc = salted(&bytes[..28], block, &[]);
+        let crc = salted(&bytes[..28], block);
         put32(&mut bytes, 28, crc);
         bytes
+    }
+
+    /// Of two copies, which counts: that of the later erase. A block that is bad stays so.
+    pub fn counts_more_than(&self, other: &BlockRecord) -> bool {
+        (self.erased, self.bad) > (other.erased, other.bad)
     }
 
     /// `None`: damaged. A record of zeros is that of a block never erased.
@@ -176,7 +238,7 @@ impl BlockRecord {
         if bytes.iter().all(|&byte| byte == 0) {
             return Some(BlockRecord::default());
         }
-        (get32(bytes, 28) == salted(&bytes[..28], block, &[])).then(|| BlockRecord {
+        (get32(bytes, 28) == salted(&bytes[..28], block)).then(|| BlockRecord {
             erased: get64(bytes, 0),
             before: get64(bytes, 8),
             erases: get32(bytes, 16),
@@ -202,8 +264,34 @@ pub(super) enum Found {
     /// Never programmed.
     Blank,
     Page(PageRecord),
-    /// The page is spent and holds nothing, since this operation; `u64::MAX` when even that cannot be read.
+    /// The page is spent and holds nothing, since this operation.
     Torn(u64),
+    /// The bytes are not a record. A crash leaves none such, as a record lies in one sector.
+    Damaged,
+}
+
+impl Found {
+    /// The number of the operation that it records; 0 for none.
+    pub fn sequence(&self) -> u64 {
+        match *self {
+            Found::Page(PageRecord { sequence, .. }) | Found::Torn(sequence) => sequence,
+            Found::Blank | Found::Damaged => 0,
+        }
+    }
+
+    /// Of two copies, which counts: the one that knows of the later operation.
+    pub fn counts_more_than(&self, other: &Found) -> bool {
+        let rank = |found: &Found| {
+            let class = match found {
+                Found::Damaged => 0,
+                Found::Blank => 1,
+                Found::Page(_) => 2,
+                Found::Torn(_) => 3,
+            };
+            (class > 0, found.sequence(), class)
+        };
+        rank(self) > rank(other)
+    }
 }
 
 const LOST: u64 = 1 << 58;
@@ -212,8 +300,8 @@ const SPARE_SHIFT: u32 = 40;
 const TORN: u64 = 3;
 
 impl PageRecord {
-    /// The record, and with it the CRC of the `spare` bytes, as many as [`PageRecord::spare`] says.
-    pub fn bytes(&self, page: u32, spare: &[u8]) -> [u8; RECORD_BYTES] {
+    /// The record of page `page`.
+    pub fn bytes(&self, page: u32) -> [u8; RECORD_BYTES] {
         let oob = &self.oob;
         let lost = if oob.lost { LOST } else { 0 };
         let word =
@@ -224,7 +312,7 @@ impl PageRecord {
         put32(&mut bytes, 16, oob.id);
         put32(&mut bytes, 20, oob.epoch);
         put32(&mut bytes, 24, self.data_crc);
-        let crc = salted(&bytes[..28], page, spare);
+        let crc = salted(&bytes[..28], page);
         put32(&mut bytes, 28, crc);
         bytes
     }
@@ -235,24 +323,18 @@ impl PageRecord {
         let mut bytes = [0; RECORD_BYTES];
         put64(&mut bytes, 0, sequence);
         put64(&mut bytes, 8, TORN << KIND_SHIFT);
-        let crc = salted(&bytes[..28], page, &[]);
+        let crc = salted(&bytes[..28], page);
         put32(&mut bytes, 28, crc);
         bytes
     }
 
-    /// The spare bytes that a record counts, whole or not.
-    pub fn spare_in(bytes: &[u8]) -> usize {
-        usize::from(bytes[8 + SPARE_SHIFT as usize / 8])
-    }
-
-    /// What a record says; `spare` are all the spare bytes beside the page.
-    pub fn parse(bytes: &[u8], page: u32, spare: &[u8]) -> Found {
+    /// What a record says.
+    pub fn parse(bytes: &[u8], page: u32) -> Found {
         if bytes.iter().all(|&byte| byte == 0) {
             return Found::Blank;
         }
-        let spare = spare.get(..PageRecord::spare_in(bytes)).unwrap_or_default();
-        if get32(bytes, 28) != salted(&bytes[..28], page, spare) {
-            return Found::Torn(u64::MAX);
+        if get32(bytes, 28) != salted(&bytes[..28], page) {
+            return Found::Damaged;
         }
         let (sequence, word) = (get64(bytes, 0), get64(bytes, 8));
         let kind = match (word >> KIND_SHIFT) & 3 {
@@ -264,18 +346,50 @@ impl PageRecord {
         let version = word & Oob::MAX_VERSION;
         let oob =
             Oob { kind, id: get32(bytes, 16), version, epoch: get32(bytes, 20), lost: word & LOST != 0 };
-        Found::Page(PageRecord { sequence, oob, data_crc: get32(bytes, 24), spare: spare.len() as u8 })
+        let spare = (word >> SPARE_SHIFT) as u8;
+        Found::Page(PageRecord { sequence, oob, data_crc: get32(bytes, 24), spare })
+    }
+
+    /// The spare bytes of page `page` as they lie beside it: with their CRC, in `stride` bytes.
+    pub fn beside(&self, page: u32, spare: &[u8], stride: usize) -> Vec<u8> {
+        let mut bytes = spare.to_vec();
+        bytes.resize(stride, 0);
+        let crc = self.spare_crc(page, spare);
+        put32(&mut bytes, stride - SPARE_CRC_BYTES, crc);
+        bytes
+    }
+
+    /// The spare bytes in what lies beside page `page`, if they are those programmed with it.
+    pub fn spare_in<'s>(&self, page: u32, beside: &'s [u8]) -> Option<&'s [u8]> {
+        let end = beside.len().checked_sub(SPARE_CRC_BYTES)?;
+        let spare = beside[..end].get(..usize::from(self.spare))?;
+        (get32(beside, end) == self.spare_crc(page, spare)).then_some(spare)
+    }
+
+    /// The number of the operation is in it, so that those of an older page at this place are told apart.
+    fn spare_crc(&self, page: u32, spare: &[u8]) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(spare);
+        hasher.update(&page.to_le_bytes());
+        hasher.update(&self.sequence.to_le_bytes());
+        hasher.finalize()
     }
 }
 
-/// CRC of a record, of the number of its block or page, so that a record in a wrong place is not one, and of
-/// the spare bytes beside it.
-fn salted(bytes: &[u8], number: u32, spare: &[u8]) -> u32 {
+/// CRC of a record and of the number of its block or page, so that a record in a wrong place is not one.
+fn salted(bytes: &[u8], number: u32) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(bytes);
     hasher.update(&number.to_le_bytes());
-    hasher.update(spare);
     hasher.finalize()
+}
+
+/// Whether the CRC-32s of two texts of this length differ as those of texts do that differ in one bit.
+pub(super) fn is_one_bit(difference: u32, bytes: usize) -> bool {
+    // That of the last bit; a bit further to the front is shifted once more.
+    const POLYNOMIAL: u32 = 0xEDB8_8320;
+    let shift = |it: &u32| Some(it >> 1 ^ if it & 1 == 1 { POLYNOMIAL } else { 0 });
+    std::iter::successors(Some(POLYNOMIAL), shift).take(8 * bytes).any(|it| it == difference)
 }
 
 fn put32(bytes: &mut [u8], at: usize, value: u32) {
@@ -309,17 +423,18 @@ mod tests {
             let kind = [PageKind::Data, PageKind::Translation, PageKind::Metadata][kind as usize];
             let oob = Oob { kind, id, version, epoch, lost };
             let record = PageRecord { sequence, oob, data_crc, spare: spare.len() as u8 };
-            let mut bytes = record.bytes(page, &spare);
-            let mut beside = [&spare[..], &[7; 50]].concat();
-            prop_assert_eq!(PageRecord::parse(&bytes, page, &beside), Found::Page(record));
-            prop_assert_eq!(PageRecord::parse(&bytes, page ^ 1, &beside), Found::Torn(u64::MAX));
+            let mut bytes = record.bytes(page);
+            prop_assert_eq!(PageRecord::parse(&bytes, page), Found::Page(record));
+            prop_assert_eq!(PageRecord::parse(&bytes, page ^ 1), Found::Damaged);
+            let mut beside = record.beside(page, &spare, 60);
+            prop_assert_eq!(record.spare_in(page, &beside), Some(&spare[..]));
+            prop_assert_eq!(PageRecord { sequence: sequence ^ 1, ..record }.spare_in(page, &beside), None);
             if !spare.is_empty() {
                 beside[flip % spare.len()] ^= 1;
-                prop_assert_eq!(PageRecord::parse(&bytes, page, &beside), Found::Torn(u64::MAX));
-                beside[flip % spare.len()] ^= 1;
+                prop_assert_eq!(record.spare_in(page, &beside), None);
             }
             bytes[flip / 8] ^= 1 << (flip % 8);
-            prop_assert_eq!(PageRecord::parse(&bytes, page, &beside), Found::Torn(u64::MAX));
+            prop_assert_eq!(PageRecord::parse(&bytes, page), Found::Damaged);
         }
 
         #[test]
@@ -347,23 +462,47 @@ mod tests {
         assert_eq!(with(0, 0), Err(BadHeader::Magic));
         assert_eq!(with(8, 9), Err(BadHeader::Format(9)));
         assert_eq!(with(40, 0), Err(BadHeader::Damaged));
-        assert_eq!(with(19, 255), Err(BadHeader::Damaged));
+        assert_eq!(with(19, 127), Err(BadHeader::Damaged));
         assert_eq!(parse_header(&[]), Err(BadHeader::Magic));
         assert_eq!(header(&"x".repeat(HEADER_BYTES), ""), None);
     }
 
     #[test]
     fn a_state_survives_and_a_damaged_one_does_not() {
-        let state = State { generation: 7, durable: 99, clean: true };
+        let state = State { generation: 7, durable: 99, clean: true, boot: [3; 16] };
         let mut bytes = state.bytes();
         assert_eq!(State::parse(&bytes), Some(state));
-        bytes[16] ^= 1;
-        assert_eq!(State::parse(&bytes), None);
+        for at in 0..STATE_BYTES {
+            bytes[at] ^= 1;
+            assert_eq!(State::parse(&bytes), None, "byte {at}");
+            bytes[at] ^= 1;
+        }
     }
 
     #[test]
-    fn a_torn_record_is_torn_and_a_blank_one_blank() {
-        assert_eq!(PageRecord::parse(&PageRecord::torn(5, 9), 5, &[]), Found::Torn(9));
-        assert_eq!(PageRecord::parse(&[0; RECORD_BYTES], 5, &[]), Found::Blank);
+    fn one_wrong_bit_is_told_from_more() {
+        let page: Vec<u8> = (0..512).map(|at| (at * 7) as u8).collect();
+        let right = crc32fast::hash(&page);
+        for bit in 0..8 * page.len() {
+            let mut wrong = page.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            assert!(is_one_bit(crc32fast::hash(&wrong) ^ right, page.len()), "bit {bit}");
+            wrong[(bit / 8 + 3) % 512] ^= 0x10;
+            assert!(!is_one_bit(crc32fast::hash(&wrong) ^ right, page.len()), "bit {bit} and another");
+        }
+        assert!(!is_one_bit(0, page.len()));
+    }
+
+    #[test]
+    fn the_copy_that_knows_of_the_later_operation_counts() {
+        assert_eq!(PageRecord::parse(&PageRecord::torn(5, 9), 5), Found::Torn(9));
+        assert_eq!(PageRecord::parse(&[0; RECORD_BYTES], 5), Found::Blank);
+        let oob = Oob { kind: PageKind::Data, id: 1, version: 1, epoch: 1, lost: false };
+        let page = |sequence| Found::Page(PageRecord { sequence, oob, data_crc: 0, spare: 0 });
+        let rising = [Found::Damaged, Found::Blank, page(3), Found::Torn(3), page(4)];
+        for (at, more) in rising.iter().enumerate() {
+            assert!(rising[..at].iter().all(|less| more.counts_more_than(less)), "{more:?}");
+            assert!(!rising[at..].iter().any(|other| more.counts_more_than(other)), "{more:?}");
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, RenameFlags};
 
-use super::format::{header, parse_header, BadHeader, HEADER_BYTES};
+use super::format::{header, parse_header, BadHeader, FORMAT, HEADER_AT, HEADER_BYTES};
 use super::medium::Medium;
 use crate::{Device, DeviceError};
 
@@ -25,7 +26,10 @@ pub enum ImageError {
     )]
     NotAnImage(PathBuf),
     /// Made by another version.
-    #[error("{path}: this image has format {format}, and this ftl reads format 1; use the ftl that made it")]
+    #[error(
+        "{path}: this image has format {format}, and this ftl reads format {FORMAT}; copy its data with the ftl that \
+         made it (`ftl serve` and any NBD client) into an image that this one makes"
+    )]
     Format {
         /// The file.
         path: PathBuf,
@@ -47,7 +51,7 @@ pub enum ImageError {
     Locked(PathBuf),
     /// The description does not fit.
     #[error(
-        "{0}: the description of device and scheme is longer than the 64 KiB that the header has for it"
+        "{0}: the description of device and scheme is longer than the 32 KiB that the header has for it"
     )]
     TooLong(PathBuf),
     /// The device it describes cannot be.
@@ -90,7 +94,8 @@ pub(super) fn make_file(
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary);
+    // What a device holds concerns its owner alone.
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&temporary);
     let file = file.map_err(failed(path, "the image cannot be made"))?;
     let named = fill(&file).and_then(|()| {
         file.sync_all().map_err(failed(path, "the image cannot be made durable"))?;
@@ -144,23 +149,33 @@ pub(super) fn write_header<M: Medium>(
 ) -> Result<(), ImageError> {
     let header = header(&description.device.to_toml(), &description.settings);
     let header = header.ok_or_else(|| ImageError::TooLong(path.to_owned()))?;
-    medium.write_at(&[IoSlice::new(&header)], 0).map_err(failed(path, "the header cannot be written"))
+    HEADER_AT.iter().try_for_each(|&at| {
+        medium.write_at(&[IoSlice::new(&header)], at).map_err(failed(path, "the header cannot be written"))
+    })
 }
 
-/// Reads the header of an image.
+/// Reads the header of an image: the first copy, or else the second one.
 pub(super) fn read_header<M: Medium>(medium: &M, path: &Path) -> Result<Description, ImageError> {
+    let [first, second] = HEADER_AT.map(|at| read_copy(medium, path, at));
+    match (first, second) {
+        (Err(_), Ok(description)) => Ok(description),
+        (first, _) => first,
+    }
+}
+
+fn read_copy<M: Medium>(medium: &M, path: &Path, at: u64) -> Result<Description, ImageError> {
     let mut bytes = vec![0; HEADER_BYTES];
     // A file shorter than a header is something else, whatever it begins with.
-    if medium.read_at(&mut bytes[..8], 0).is_err() {
+    if medium.read_at(&mut bytes[..8], at).is_err() {
         return Err(ImageError::NotAnImage(path.to_owned()));
     }
-    let whole = medium.read_at(&mut bytes, 0);
+    let whole = medium.read_at(&mut bytes, at);
     let damaged = |what: &str| ImageError::Damaged { path: path.to_owned(), what: what.to_owned() };
     match parse_header(&bytes) {
         Err(BadHeader::Magic) => Err(ImageError::NotAnImage(path.to_owned())),
         Err(BadHeader::Format(format)) => Err(ImageError::Format { path: path.to_owned(), format }),
         _ if whole.is_err() => Err(damaged("the file ends within its header")),
-        Err(BadHeader::Damaged) => Err(damaged("the CRC of the header is wrong")),
+        Err(BadHeader::Damaged) => Err(damaged("the CRC of the header is wrong in both copies")),
         Ok((device, settings)) => {
             let device = Device::parse(&format!("{} (device)", path.display()), &device)?;
             Ok(Description { device, settings })

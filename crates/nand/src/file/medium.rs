@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 
 use rustix::fs::FallocateFlags;
 
@@ -25,6 +26,31 @@ pub trait Medium: Send + Sync + 'static {
 
     /// Gives back the space of a range, which reads as zeros from now on.
     fn punch(&self, offset: u64, length: u64) -> io::Result<()>;
+
+    /// What has kept everything written so far, synced or not, as long as it stays the same: for a file the
+    /// boot of the host. `None`: nobody knows.
+    fn boot(&self) -> Option<[u8; 16]> {
+        None
+    }
+}
+
+/// The number that Linux gave this boot of its.
+fn boot_of_linux() -> Option<[u8; 16]> {
+    static BOOT: OnceLock<Option<[u8; 16]>> = OnceLock::new();
+    *BOOT.get_or_init(read_boot_id)
+}
+
+fn read_boot_id() -> Option<[u8; 16]> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: Vec<u32> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    let mut boot = [0; 16];
+    if digits.len() != 2 * boot.len() {
+        return None;
+    }
+    for (byte, pair) in boot.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = (pair[0] << 4 | pair[1]) as u8;
+    }
+    Some(boot)
 }
 
 /// Most parts that one system call takes (`IOV_MAX`).
@@ -68,5 +94,9 @@ impl Medium for File {
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn boot(&self) -> Option<[u8; 16]> {
+        boot_of_linux()
     }
 }

@@ -8,11 +8,20 @@
 //! of the host. After either, opening takes the longest run of operations without a gap: see `mount.rs`. So
 //! whoever acknowledges a host's request lands first, and whoever promises durability syncs.
 //!
+//! **Everything but user data is there twice.** Records, spare bytes, and the data of translation and
+//! metadata pages have a copy far away, so that damage in one place costs nothing. User data have their CRC:
+//! damage in them is an error of their page.
+//!
+//! **Opening writes nothing.** Until [`FileNand::begin`] what the FTL's recovery programs and erases stays
+//! in memory, so an image that cannot be recovered is as it was.
+//!
 //! **Pages are never overwritten in place.** A page of an erased block is written only when the erase, and
 //! all before it, is durable, and when no [`Reader`] from before is left. So bytes can be read without
 //! holding the array up.
 
+mod copies;
 mod format;
+mod held;
 mod image;
 mod medium;
 mod mount;
@@ -23,6 +32,7 @@ mod tests;
 mod view;
 
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +45,9 @@ use crate::{
     SimOptions, Sink, Source, SpareBytes, SpareRefused, WearSpread,
 };
 
-use format::{BlockRecord, PageRecord, Places, State, STATE_AT};
+use copies::Repair;
+use format::{BlockRecord, Boot, PageRecord, Places, State, COPIES, STATE_AT};
+use held::Held;
 use stage::Stage;
 
 pub use image::{describe, Description, ImageError};
@@ -48,10 +60,18 @@ use readers::{Readers, Rescued};
 
 /// Pages staged before they are written whether or not anybody asks.
 const MOST_STAGED: usize = 2048;
-/// Operations after which a sync is worth recording, so that opening after a power cut has less to check.
-const RECORD_EVERY: u64 = 1 << 14;
 /// No page has this number: [`Geometry::check`].
 const NO_PAGE: Ppn = Ppn(u32::MAX);
+
+/// Whether the data of a page lie in two places: those that say where others are.
+fn is_mirrored(oob: Oob) -> bool {
+    oob.kind != PageKind::Data
+}
+
+/// The parts of an image with this shape, each under its name: for whoever damages images on purpose.
+pub fn image_parts(geometry: &Geometry) -> Vec<(&'static str, Range<u64>)> {
+    Places::new(geometry).parts(geometry)
+}
 
 /// Where [`Source::Host`] comes from.
 #[derive(Clone, Debug)]
@@ -81,6 +101,8 @@ pub struct FileNand<T: Timing, M: Medium = ImageFile> {
     /// CRC of the data, by PPN.
     crcs: Vec<u32>,
     stage: Stage,
+    /// What waits for [`FileNand::begin`].
+    held: Option<Held>,
     blank: Bytes,
     /// The controller's page buffer, and which page it holds.
     buffer: Vec<u8>,
@@ -129,12 +151,13 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         medium: M,
         places: Places,
         state: State,
-        sequence: u64,
         blocks: Vec<BlockRecord>,
         crcs: Vec<u32>,
         sim: SimNand<T>,
+        repairs: Vec<Repair>,
     ) -> Self {
         let page_bytes = sim.geometry().page_bytes as usize;
+        let sequence = state.durable;
         FileNand {
             sim,
             medium: Arc::new(medium),
@@ -146,6 +169,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             blocks,
             crcs,
             stage: Stage::default(),
+            held: Some(Held::new(repairs)),
             blank: Bytes::from(vec![0; page_bytes]),
             buffer: vec![0; page_bytes],
             buffered: NO_PAGE,
@@ -157,13 +181,6 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             readers: Arc::new(Readers::default()),
             steps: Vec::new(),
         }
-    }
-
-    /// Begins to use the image: from now on, until [`FileNand::close`], opening it checks what was written
-    /// last.
-    pub fn begin(&mut self) -> io::Result<()> {
-        self.record(self.state.durable, false)?;
-        self.medium.sync()
     }
 
     /// What the pages of a host's write that follows are: `bytes` from `first` on, in whole pages.
@@ -201,7 +218,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
     /// Writes everything staged: it survives the death of this process. What cannot be written stays staged,
     /// and readable, and is tried again.
     pub fn land(&mut self) -> io::Result<()> {
-        if self.stage.is_empty() {
+        if self.stage.is_empty() || self.held.is_some() {
             return Ok(());
         }
         self.stage.land(&*self.medium, &self.places, &self.blocks)
@@ -222,9 +239,10 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         self.sequence
     }
 
-    /// Hears that everything up to operation `sequence` was landed and then synced.
+    /// Hears that everything up to operation `sequence` was landed and then synced, and notes it. When the
+    /// medium is synced once more, damage to any of that is told from what a power cut left.
     pub fn synced(&mut self, sequence: u64) -> io::Result<()> {
-        if sequence < self.state.durable + RECORD_EVERY {
+        if sequence <= self.state.durable {
             return Ok(());
         }
         self.record(sequence, false)
@@ -233,6 +251,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
     /// Makes everything durable and closes the image in good order; superblocks that are erased give their
     /// space back to the file system.
     pub fn close(mut self) -> io::Result<()> {
+        self.begin()?;
         self.land()?;
         self.medium.sync()?;
         self.readers.wait();
@@ -240,8 +259,11 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         for superblock in 0..self.geometry().superblocks() {
             let erased = |block| self.written(Pbn(block)) == 0;
             if (superblock * units..(superblock + 1) * units).all(erased) {
-                let first = self.places.data(superblock * pages);
-                self.medium.punch(first, self.places.data((superblock + 1) * pages) - first)?;
+                let (first, end) = (superblock * pages, (superblock + 1) * pages);
+                for place in [Places::data, Places::mirror] {
+                    let at = place(&self.places, first);
+                    self.medium.punch(at, place(&self.places, end) - at)?;
+                }
             }
         }
         self.record(self.sequence, true)?;
@@ -250,9 +272,11 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
 
     /// Writes a state. It becomes durable with the next sync.
     fn record(&mut self, durable: u64, clean: bool) -> io::Result<()> {
-        let state = State { generation: self.state.generation + 1, durable, clean };
-        let at = STATE_AT[(state.generation % 2) as usize];
-        self.medium.write_at(&[IoSlice::new(&state.bytes())], at)?;
+        let boot = self.medium.boot().unwrap_or_default();
+        let state = State { generation: self.state.generation + 1, durable, clean, boot };
+        for at in STATE_AT[(state.generation % 2) as usize] {
+            self.medium.write_at(&[IoSlice::new(&state.bytes())], at)?;
+        }
         self.state = state;
         Ok(())
     }
@@ -261,10 +285,13 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
     #[cold]
     fn reclaim(&mut self) -> io::Result<()> {
         let sequence = self.sequence;
-        self.land()?;
-        self.medium.sync()?;
-        self.record(sequence, false)?;
-        self.medium.sync()?;
+        match &mut self.held {
+            Some(held) => held.put_aside(&mut self.stage, sequence),
+            None => {
+                self.land()?;
+                self.make_durable(sequence)?;
+            }
+        }
         self.readers.wait();
         // Reads of this batch have no reader yet: what they were sent to is kept in memory.
         for (ppn, crc) in std::mem::take(&mut self.recent) {
@@ -277,16 +304,42 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         Ok(())
     }
 
+    /// Syncs, and says so in a state: everything landed, up to operation `sequence`, is durable.
+    fn make_durable(&mut self, sequence: u64) -> io::Result<()> {
+        self.medium.sync()?;
+        self.record(sequence, false)?;
+        self.medium.sync()
+    }
+
+    /// The data of a page that are not in the file yet.
+    #[inline]
+    fn staged(&self, ppn: Ppn) -> Option<&Bytes> {
+        self.stage.get(ppn).or_else(|| self.held.as_ref().and_then(|held| held.get(ppn)))
+    }
+
     /// The data of a page, wherever they are, and whether they are whole.
     fn load(&self, ppn: Ppn, to: &mut Vec<u8>) -> bool {
         to.clear();
-        if let Some(staged) = self.stage.get(ppn) {
+        if let Some(staged) = self.staged(ppn) {
             to.extend_from_slice(staged);
             return true;
         }
         to.resize(self.page_bytes, 0);
         let read = self.medium.read_written(to, self.places.data(ppn.0));
-        read.is_ok() && crc32fast::hash(to) == self.crcs[ppn.0 as usize]
+        read.is_ok() && crc32fast::hash(to) == self.crcs[ppn.0 as usize] || self.load_mirror(ppn, to)
+    }
+
+    /// The same from the copy of a page that holds no user data; the damaged one is mended.
+    #[cold]
+    fn load_mirror(&self, ppn: Ppn, to: &mut [u8]) -> bool {
+        let is_mirrored = self.sim.peek(ppn).is_some_and(is_mirrored);
+        let read = is_mirrored && self.medium.read_written(to, self.places.mirror(ppn.0)).is_ok();
+        let whole = read && crc32fast::hash(to) == self.crcs[ppn.0 as usize];
+        if whole && self.held.is_none() {
+            // If it fails, the page is mended when it is read next.
+            let _ = self.medium.write_at(&[IoSlice::new(to)], self.places.data(ppn.0));
+        }
+        whole
     }
 
     /// The data of a page that becomes another.
@@ -390,6 +443,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
             blocks: self.blocks,
             crcs: self.crcs,
             stage: self.stage,
+            held: self.held,
             blank: self.blank,
             buffer: self.buffer,
             buffered: self.buffered,
@@ -434,10 +488,14 @@ impl<M: Medium> FileNand<NoClock, M> {
         let fresh = SimNand::new(device, NoClock::new(), SimOptions::default());
         for block in (0..device.geometry.blocks()).filter(|&block| fresh.is_bad(Pbn(block))) {
             let record = BlockRecord { bad: true, ..BlockRecord::default() }.bytes(block);
-            medium.write_at(&[IoSlice::new(&record)], places.block(block)).map_err(&failed)?;
+            for copy in 0..COPIES {
+                medium.write_at(&[IoSlice::new(&record)], places.block(copy, block)).map_err(&failed)?;
+            }
         }
-        let state = State { generation: 1, durable: 0, clean: true };
-        medium.write_at(&[IoSlice::new(&state.bytes())], STATE_AT[1]).map_err(&failed)?;
+        let state = State { generation: 1, durable: 0, clean: true, boot: Boot::default() };
+        for at in STATE_AT[1] {
+            medium.write_at(&[IoSlice::new(&state.bytes())], at).map_err(&failed)?;
+        }
         // The last byte, so that a medium which grows has its size.
         medium.write_at(&[IoSlice::new(&[0])], places.end - 1).map_err(&failed)?;
         medium.sync().map_err(&failed)
@@ -458,7 +516,7 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
         let (oob, done) = self.sim.read(ppn, class, to, after)?;
         match to {
             Sink::Host(lpn) => {
-                let staged = self.stage.get(ppn).cloned();
+                let staged = self.staged(ppn).cloned();
                 self.send(lpn, ppn, self.crcs[ppn.0 as usize], staged);
             }
             Sink::Controller => {
@@ -514,27 +572,24 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
         if erased > self.reusable && self.reclaim().is_err() {
             return Err(Fault::Medium);
         }
-        if is_short && self.land().is_err() && self.stage.pages() >= 8 * MOST_STAGED {
+        if is_short && self.land_or_hold().is_err() && self.stage.pages() >= 8 * MOST_STAGED {
             return Err(Fault::Medium);
         }
         let result = self.sim.program(ppn, oob, class, from, after);
+        // A failed program has a number, too: the page is spent from here on.
+        self.sequence += 1;
         if result.is_err() {
-            self.stage.page(ppn, self.blank.clone(), &PageRecord::torn(ppn.0, self.sequence), &[]);
+            let record = PageRecord::torn(ppn.0, self.sequence);
+            self.stage.page(ppn, self.blank.clone(), &record, &[], false);
             return result;
         }
         let (data, data_crc) = self.content(oob, from);
-        self.sequence += 1;
         self.crcs[ppn.0 as usize] = data_crc;
         let spare = self.sim.inspect_spare(ppn);
         let record = PageRecord { sequence: self.sequence, oob, data_crc, spare: spare.len() as u8 };
-        let record = record.bytes(ppn.0, spare);
-        if spare.is_empty() {
-            self.stage.page(ppn, data, &record, &[]);
-        } else {
-            let mut beside = spare.to_vec();
-            beside.resize(self.places.spare_bytes, 0);
-            self.stage.page(ppn, data, &record, &beside);
-        }
+        let beside =
+            if spare.is_empty() { Vec::new() } else { record.beside(ppn.0, spare, self.places.spare_stride) };
+        self.stage.page(ppn, data, &record.bytes(ppn.0), &beside, is_mirrored(oob));
         result
     }
 

@@ -1,8 +1,9 @@
-//! From the bytes of an image to the array they describe.
+//! From the bytes of an image to the array they describe. Nothing is written here: what has to be mended is
+//! handed to [`super::FileNand::begin`], which writes it when the FTL's recovery, too, has succeeded.
 //!
 //! | step | what | when |
 //! | --- | --- | --- |
-//! | state | the newer of its two copies | always |
+//! | state | the newest of its copies | always |
 //! | blocks | bad blocks, erases | always |
 //! | late | programs and erases after the last durable point, their data checked | not closed in good order |
 //! | cut | the longest run of operations without a gap; what lies behind the first gap never was | the same |
@@ -12,17 +13,25 @@
 //! operations turn that into a cut at one moment, as an array sees it: an operation counts when every one
 //! before it does. What makes it possible is that no page of an erased block is written before the erase, and
 //! all before it, is durable.
+//!
+//! **A tear is proved, everything else is damage.** A record lies in one sector, so a crash leaves the old
+//! one or the new one: bytes that are no record are damage, and the other copy counts. Only operations after
+//! the durable point can be missing. While the host has not been started anew, even those cannot: the kernel
+//! has whatever a dead process wrote, in the order that [`super::stage::Stage::land`] keeps.
 
-use std::io::IoSlice;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::format::{BlockRecord, Found, PageRecord, Places, State, RECORD_BYTES, STATE_AT, STATE_BYTES};
+use super::copies::{Repair, View};
+use super::format::{
+    is_one_bit, parse_header, BlockRecord, Boot, Found, PageRecord, Places, State, COPIES, HEADER_AT,
+    HEADER_BYTES, RECORD_BYTES, STATE_AT, STATE_BYTES,
+};
 use super::image::{failed, Description, ImageError};
 use super::medium::Medium;
 use super::FileNand;
 use crate::timing::Timing;
-use crate::{Geometry, Oob, Pbn, Ppn, SimNand, SimOptions};
+use crate::{Geometry, PageKind, Pbn, Ppn, SimNand, SimOptions};
 
 /// Bytes of page records read at once, at least.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -32,20 +41,24 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub struct Mounted {
     /// It was closed in good order.
     pub clean: bool,
+    /// Since it was written last the host may have lost power: what was not flushed may be missing.
+    pub host_restarted: bool,
     /// Pages programmed, torn ones included.
     pub pages: u64,
-    /// Pages written after the last durable point, whose data were checked.
+    /// Pages written after the last durable point. After a new start of the host their data were checked.
     pub late_pages: u64,
     /// Pages that a power cut left torn: they are not data.
     pub torn_pages: u64,
     /// Erases that a power cut took back.
     pub undone_erases: u32,
+    /// Copies of records that were damaged, and are restored from the other copy.
+    pub healed: u64,
     /// The steps, and how long each took.
     pub steps: Vec<(&'static str, Duration)>,
 }
 
-/// A page programmed after the durable point: its record, and its number.
-type Late = (PageRecord, u32);
+/// A page programmed after the durable point: its record, its number, and whether its spare bytes are there.
+type Late = (PageRecord, u32, bool);
 
 struct Mount<'a, M> {
     medium: &'a M,
@@ -56,6 +69,9 @@ struct Mount<'a, M> {
     blocks: Vec<BlockRecord>,
     /// The greatest number of an operation that was met.
     last: u64,
+    /// Operations with greater numbers never were.
+    cut: u64,
+    repairs: Vec<Repair>,
     report: Mounted,
     begun: Instant,
 }
@@ -77,30 +93,27 @@ pub(super) fn mount<T: Timing, M: Medium>(
         state: State::default(),
         blocks: Vec::new(),
         last: 0,
+        cut: u64::MAX,
+        repairs: Vec::new(),
         report: Mounted::default(),
         begun: Instant::now(),
     };
+    mount.compare_headers()?;
     mount.read_state()?;
     mount.read_blocks()?;
     if !mount.state.clean {
-        let (late, damaged) = mount.find_late()?;
-        mount.cut(&late, damaged)?;
+        let late = mount.find_late()?;
+        mount.cut(&late)?;
     }
     let options = SimOptions { factory_bad_ppm: Some(0), ..SimOptions::default() };
     let mut sim = SimNand::new(device, timing, options);
     sim.keep_no_contents();
     let crcs = mount.read_pages(&mut sim)?;
     sim.restored();
-    let Mount { places, state, blocks, last, report, .. } = mount;
-    let nand = FileNand::assemble(medium, places, state, last, blocks, crcs, sim);
+    let Mount { places, mut state, blocks, last, repairs, report, .. } = mount;
+    state.durable = last;
+    let nand = FileNand::assemble(medium, places, state, blocks, crcs, sim, repairs);
     Ok((nand, report))
-}
-
-/// What lies beside the pages of a superblock, from page `first` on.
-struct Beside<'a> {
-    first: u32,
-    records: &'a [u8],
-    spare: &'a [u8],
 }
 
 impl<M: Medium> Mount<'_, M> {
@@ -117,41 +130,80 @@ impl<M: Medium> Mount<'_, M> {
         self.medium.read_at(bytes, offset).map_err(failed(self.path, "the image cannot be read"))
     }
 
-    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), ImageError> {
-        let written = self.medium.write_at(&[IoSlice::new(bytes)], offset);
-        written.map_err(failed(self.path, "recovery cannot write to the image"))
+    /// The same bytes of both copies.
+    fn read_copies(&self, length: usize, at: impl Fn(usize) -> u64) -> Result<[Vec<u8>; COPIES], ImageError> {
+        let mut copies = [vec![0; length], vec![0; length]];
+        for (copy, bytes) in copies.iter_mut().enumerate() {
+            self.read(bytes, at(copy))?;
+        }
+        Ok(copies)
     }
 
-    fn sync(&self) -> Result<(), ImageError> {
-        self.medium.sync().map_err(failed(self.path, "recovery cannot make the image durable"))
+    /// Notes to write a copy anew.
+    fn repair(&mut self, at: u64, bytes: &[u8]) {
+        self.repairs.push(Repair { at, bytes: bytes.to_vec() });
+    }
+
+    fn compare_headers(&mut self) -> Result<(), ImageError> {
+        let copies = self.read_copies(HEADER_BYTES, |copy| HEADER_AT[copy])?;
+        if copies[0] != copies[1] {
+            let good = usize::from(parse_header(&copies[0]).is_err());
+            self.report.healed += 1;
+            self.repair(HEADER_AT[1 - good], &copies[good]);
+        }
+        Ok(())
     }
 
     fn read_state(&mut self) -> Result<(), ImageError> {
         if self.medium.read_at(&mut [0], self.places.end - 1).is_err() {
             return Err(self.damaged(format!("the file ends before its {} bytes", self.places.end)));
         }
-        let mut states = Vec::new();
-        for at in STATE_AT {
-            let mut bytes = [0; STATE_BYTES];
-            self.read(&mut bytes, at)?;
-            states.extend(State::parse(&bytes));
+        let mut newest: [Option<State>; 2] = [None; 2];
+        for (newest, places) in newest.iter_mut().zip(STATE_AT) {
+            for at in places {
+                let mut bytes = [0; STATE_BYTES];
+                self.read(&mut bytes, at)?;
+                let state = State::parse(&bytes);
+                self.report.healed += u64::from(state.is_none() && bytes != [0; STATE_BYTES]);
+                *newest = [*newest, state].into_iter().flatten().max_by_key(|state| state.generation);
+            }
         }
-        let newest = states.into_iter().max_by_key(|state| state.generation);
-        self.state = newest.ok_or_else(|| self.damaged("neither copy of its state is whole".to_owned()))?;
+        self.state = match newest {
+            [Some(even), Some(odd)] if even.generation > odd.generation => even,
+            [_, Some(odd)] if newest[0].is_some() || odd.generation == 1 => odd,
+            // Where a newer one may have been nothing tells how far the image was durable.
+            _ => return Err(self.damaged("both copies of its state are damaged".to_owned())),
+        };
         self.last = self.state.durable;
         self.report.clean = self.state.clean;
+        let begun_under = Some(self.state.boot).filter(|boot| *boot != Boot::default());
+        self.report.host_restarted = begun_under.is_none() || begun_under != self.medium.boot();
         self.step("state");
         Ok(())
     }
 
     fn read_blocks(&mut self) -> Result<(), ImageError> {
-        let count = self.geometry.blocks();
-        let mut bytes = vec![0; RECORD_BYTES * count as usize];
-        self.read(&mut bytes, self.places.block(0))?;
-        for (block, record) in (0..).zip(bytes.chunks_exact(RECORD_BYTES)) {
-            let record = BlockRecord::parse(record, block);
-            let record =
-                record.ok_or_else(|| self.damaged(format!("the record of block {block} is damaged")))?;
+        let length = RECORD_BYTES * self.geometry.blocks() as usize;
+        let places = self.places;
+        let copies = self.read_copies(length, |copy| places.block(copy, 0))?;
+        for block in 0..self.geometry.blocks() {
+            let raw = |copy: usize| &copies[copy][RECORD_BYTES * block as usize..][..RECORD_BYTES];
+            let found = [0, 1].map(|copy| BlockRecord::parse(raw(copy), block));
+            let good = match found {
+                [None, None] => {
+                    return Err(
+                        self.damaged(format!("both copies of the record of block {block} are damaged"))
+                    );
+                }
+                [Some(first), Some(second)] => usize::from(second.counts_more_than(&first)),
+                [first, _] => usize::from(first.is_none()),
+            };
+            if raw(0) != raw(1) {
+                let is_late = found[good].is_some_and(|record| record.erased > self.state.durable);
+                self.report.healed += u64::from(!is_late || found[1 - good].is_none());
+                self.repair(places.block(1 - good, block), raw(good));
+            }
+            let record = found[good].unwrap_or_default();
             self.last = self.last.max(record.erased);
             self.blocks.push(record);
         }
@@ -159,108 +211,114 @@ impl<M: Medium> Mount<'_, M> {
         Ok(())
     }
 
-    /// Calls `each` with the number of the first page of each superblock, in order, the records of its pages,
-    /// and their spare bytes, if a page has any; superblocks never written are left out.
+    /// Calls `each` for each superblock, in order, with what the records of its pages say; superblocks never
+    /// written are left out.
     fn superblocks(
         &mut self,
-        mut each: impl FnMut(&mut Self, u32, &[u8], &[u8]) -> Result<(), ImageError>,
+        mut each: impl FnMut(&mut Self, &View<'_>) -> Result<(), ImageError>,
     ) -> Result<(), ImageError> {
-        let mut spare = Vec::new();
         let pages = self.geometry.superblock_pages();
         let superblock_bytes = RECORD_BYTES * pages as usize;
         let at_once = CHUNK_BYTES.div_ceil(superblock_bytes) as u32;
-        let mut bytes = vec![0; superblock_bytes * at_once as usize];
+        let places = self.places;
         let mut superblock = 0;
         while superblock < self.geometry.superblocks() {
             let count = at_once.min(self.geometry.superblocks() - superblock);
-            let chunk = &mut bytes[..superblock_bytes * count as usize];
-            self.read(chunk, self.places.page(superblock * pages))?;
-            for (at, records) in (superblock..).zip(chunk.chunks_exact(superblock_bytes)) {
-                if records.iter().any(|&byte| byte != 0) {
-                    let has_spare =
-                        records.chunks_exact(RECORD_BYTES).any(|one| PageRecord::spare_in(one) > 0);
-                    spare.resize(if has_spare { self.places.spare_bytes * pages as usize } else { 0 }, 0);
-                    self.read(&mut spare, self.places.spare(at * pages))?;
-                    each(self, at * pages, records, &spare)?;
+            let length = superblock_bytes * count as usize;
+            let chunks = self.read_copies(length, |copy| places.page(copy, superblock * pages))?;
+            for index in 0..count {
+                let part =
+                    |copy: usize| &chunks[copy][superblock_bytes * index as usize..][..superblock_bytes];
+                if [0, 1].iter().all(|&copy| part(copy).iter().all(|&byte| byte == 0)) {
+                    continue;
                 }
+                let first = (superblock + index) * pages;
+                let mut view = View::new(first, [part(0), part(1)]);
+                if let Some(page) = view.hopeless() {
+                    let what = format!("both copies of the record of page {page} are damaged");
+                    return Err(self.damaged(what));
+                }
+                if view.has_spare() {
+                    let length = places.spare_stride * pages as usize;
+                    view.take_spare(self.read_copies(length, |copy| places.spare(copy, first))?, &places);
+                }
+                each(self, &view)?;
             }
             superblock += count;
         }
         Ok(())
     }
 
-    /// The pages programmed after the durable point, and those with a record that cannot be read.
-    fn find_late(&mut self) -> Result<(Vec<Late>, Vec<u32>), ImageError> {
-        let (mut late, mut damaged) = (Vec::new(), Vec::new());
-        self.superblocks(|mount, first, records, spare| {
-            for (page, bytes) in (first..).zip(records.chunks_exact(RECORD_BYTES)) {
-                match PageRecord::parse(bytes, page, mount.spare_of(spare, page - first)) {
-                    Found::Page(record) => {
-                        mount.last = mount.last.max(record.sequence);
-                        if record.sequence > mount.state.durable {
-                            late.push((record, page));
-                        }
-                    }
-                    Found::Torn(u64::MAX) => damaged.push(page),
-                    Found::Torn(sequence) => mount.last = mount.last.max(sequence),
-                    Found::Blank => {}
+    /// The pages programmed after the durable point; pages torn since count as programmed.
+    fn find_late(&mut self) -> Result<(Vec<Late>, Vec<u64>), ImageError> {
+        let (mut late, mut torn) = (Vec::new(), Vec::new());
+        self.superblocks(|mount, view| {
+            for (page, found) in view.pages() {
+                mount.last = mount.last.max(found.sequence());
+                if found.sequence() <= mount.state.durable {
+                    continue;
+                }
+                match found {
+                    Found::Page(record) => late.push((record, page, view.has_spare_of(page))),
+                    _ => torn.push(found.sequence()),
                 }
             }
             Ok(())
         })?;
         self.report.late_pages = late.len() as u64;
-        Ok((late, damaged))
+        Ok((late, torn))
     }
 
-    /// The spare bytes of a page of a superblock; none when none of its pages has any.
-    fn spare_of<'s>(&self, spare: &'s [u8], index: u32) -> &'s [u8] {
-        let bytes = self.places.spare_bytes;
-        spare.get(bytes * index as usize..).map_or(&[], |from| &from[..bytes.min(from.len())])
-    }
-
-    /// Whether the data of a page are what its record says.
+    /// Whether the data of a page were written whole: they are what its record says, in one of the places
+    /// where they lie, or else but for one bit, which no power cut leaves.
     fn is_whole(&self, record: &PageRecord, page: u32, buffer: &mut [u8]) -> Result<bool, ImageError> {
-        self.read(buffer, self.places.data(page))?;
-        Ok(record.oob.lost || crc32fast::hash(buffer) == record.data_crc)
+        if record.oob.lost {
+            return Ok(true);
+        }
+        let mut is_whole = false;
+        let mirror = (record.oob.kind != PageKind::Data).then(|| self.places.mirror(page));
+        for at in std::iter::once(self.places.data(page)).chain(mirror) {
+            self.read(buffer, at)?;
+            let found = crc32fast::hash(buffer);
+            is_whole |= found == record.data_crc || is_one_bit(found ^ record.data_crc, buffer.len());
+        }
+        Ok(is_whole)
     }
 
-    /// Finds the moment of the cut and makes the image one that was cut there.
-    fn cut(&mut self, late: &[Late], damaged: Vec<u32>) -> Result<(), ImageError> {
+    /// Finds the moment of the cut, and takes back the erases after it.
+    fn cut(&mut self, (late, torn): &(Vec<Late>, Vec<u64>)) -> Result<(), ImageError> {
         let mut buffer = vec![0; self.geometry.page_bytes as usize];
         let durable = self.state.durable;
         let erases = self.blocks.iter().map(|block| block.erased).filter(|&erased| erased > durable);
-        let mut happened: Vec<u64> = erases.collect();
-        for (record, page) in late {
-            if self.is_whole(record, *page, &mut buffer)? {
+        let mut happened: Vec<u64> = erases.chain(torn.iter().copied()).collect();
+        for (record, page, has_spare) in late {
+            // A dead process had written all of a page before its record.
+            let is_there = !self.report.host_restarted;
+            if is_there || *has_spare && self.is_whole(record, *page, &mut buffer)? {
                 happened.push(record.sequence);
             }
         }
         self.step("late");
         happened.sort_unstable();
+        happened.dedup();
         let run = (durable + 1..).zip(&happened).take_while(|(expected, found)| expected == *found).count();
-        let cut = durable + run as u64;
-        let torn = late.iter().filter(|(record, _)| record.sequence > cut).map(|&(_, page)| page);
-        for page in torn.chain(damaged) {
-            self.write(&PageRecord::torn(page, self.last), self.places.page(page))?;
-        }
+        self.cut = durable + run as u64;
         for block in 0..self.blocks.len() as u32 {
-            let record = &mut self.blocks[block as usize];
-            if record.erased > cut {
-                *record = BlockRecord {
+            let record = self.blocks[block as usize];
+            if record.erased > self.cut {
+                let undone = BlockRecord {
                     erased: record.before,
                     before: 0,
                     erases: record.erases.saturating_sub(1),
-                    ..*record
+                    ..record
                 };
-                let bytes = record.bytes(block);
-                self.write(&bytes, self.places.block(block))?;
+                self.blocks[block as usize] = undone;
+                for copy in 0..COPIES {
+                    self.repair(self.places.block(copy, block), &undone.bytes(block));
+                }
                 self.report.undone_erases += 1;
             }
         }
-        self.sync()?;
-        self.state = State { generation: self.state.generation + 1, durable: self.last, clean: false };
-        self.write(&self.state.bytes(), STATE_AT[(self.state.generation % 2) as usize])?;
-        self.sync()?;
         self.step("cut");
         Ok(())
     }
@@ -272,14 +330,23 @@ impl<M: Medium> Mount<'_, M> {
             sim.restore(Pbn(block), record.erases, record.bad, std::iter::empty());
         }
         let units = self.geometry.units();
-        self.superblocks(|mount, first, records, spare| {
+        let mut restored = Vec::with_capacity(self.geometry.pages_per_block as usize);
+        self.superblocks(|mount, view| {
             for unit in 0..units {
-                let (block, _) = mount.geometry.block_of(Ppn(first + unit));
-                let beside = Beside { first, records, spare };
-                let (found, last) = mount.pages_of(block, first + unit, &beside, &mut crcs, sim);
-                mount.report.pages += last as u64;
-                let oobs = found.into_iter().take(last);
-                mount.report.torn_pages += oobs.clone().filter(Option::is_none).count() as u64;
+                let (block, _) = mount.geometry.block_of(Ppn(view.first + unit));
+                mount.pages_of(block, view.first + unit, view, &mut restored)?;
+                mount.report.pages += restored.len() as u64;
+                for (page, record) in (view.first + unit..).step_by(units as usize).zip(&restored) {
+                    let Some(record) = record else {
+                        mount.report.torn_pages += 1;
+                        continue;
+                    };
+                    crcs[page as usize] = record.data_crc;
+                    if record.spare > 0 {
+                        sim.restore_spare(Ppn(page), view.spare_of(page, record));
+                    }
+                }
+                let oobs = restored.iter().map(|record| record.as_ref().map(|record| record.oob));
                 sim.restore(block, mount.blocks[block.0 as usize].erases, false, oobs);
             }
             Ok(())
@@ -288,42 +355,78 @@ impl<M: Medium> Mount<'_, M> {
         Ok(crcs)
     }
 
-    /// The pages of a block, and how many are spent: up to the last of which there is a trace since the
-    /// erase.
-    fn pages_of<T: Timing>(
-        &self,
+    /// The pages of a block that are spent, up to the last of which there is a trace since the erase; `None`
+    /// for a torn one.
+    fn pages_of(
+        &mut self,
         block: Pbn,
         first_of_block: u32,
-        beside: &Beside<'_>,
-        crcs: &mut [u32],
-        sim: &mut SimNand<T>,
-    ) -> (Vec<Option<Oob>>, usize) {
-        let Beside { first, records, spare } = *beside;
+        view: &View<'_>,
+        pages: &mut Vec<Option<PageRecord>>,
+    ) -> Result<(), ImageError> {
         let erased = self.blocks[block.0 as usize].erased;
-        let mut pages = Vec::with_capacity(self.geometry.pages_per_block as usize);
-        let mut spent = 0;
-        for page in (first_of_block..).step_by(self.geometry.units() as usize) {
-            if pages.len() == self.geometry.pages_per_block as usize {
-                break;
-            }
-            let bytes = &records[RECORD_BYTES * (page - first) as usize..][..RECORD_BYTES];
-            let spare = self.spare_of(spare, page - first);
-            let found = match PageRecord::parse(bytes, page, spare) {
-                Found::Page(record) if record.sequence > erased => {
-                    crcs[page as usize] = record.data_crc;
-                    if record.spare > 0 {
-                        sim.restore_spare(Ppn(page), &spare[..usize::from(record.spare)]);
-                    }
-                    Some(Some(record.oob))
-                }
-                Found::Torn(sequence) if sequence > erased => Some(None),
+        let units = self.geometry.units();
+        let page_at = |index: usize| first_of_block + index as u32 * units;
+        pages.clear();
+        let (mut spent, mut sure) = (0, 0);
+        for index in 0..self.geometry.pages_per_block as usize {
+            let page = page_at(index);
+            let found = view.found(page);
+            let is_since = found.sequence() > erased;
+            let whole = match found {
+                Found::Page(record) if is_since && record.sequence <= self.cut => Some(record),
                 _ => None,
             };
-            pages.push(found.flatten());
-            if found.is_some() {
-                spent = pages.len();
+            if whole.is_some_and(|record| record.spare > 0) && !view.has_spare_of(page) {
+                return Err(
+                    self.damaged(format!("both copies of the spare bytes of page {page} are damaged"))
+                );
+            }
+            pages.push(whole);
+            if is_since {
+                spent = index + 1;
+            }
+            if is_since && found.sequence() <= self.state.durable {
+                sure = index + 1;
             }
         }
-        (pages, spent)
+        pages.truncate(spent);
+        for (index, whole) in pages.iter().enumerate() {
+            let page = page_at(index);
+            let found = view.found(page);
+            let was_torn = matches!(found, Found::Torn(sequence) if sequence > erased);
+            if whole.is_none() && !was_torn && index < sure {
+                return Err(self.damaged(format!("both copies of the record of page {page} are lost")));
+            }
+            let torn = (whole.is_none() && !was_torn).then(|| PageRecord::torn(page, self.last));
+            self.mend(view, page, torn);
+        }
+        for index in spent..self.geometry.pages_per_block as usize {
+            self.mend(view, page_at(index), None);
+        }
+        Ok(())
+    }
+
+    /// Makes the copies of the record of a page alike, and those of its spare bytes: as the better one is, or
+    /// torn.
+    fn mend(&mut self, view: &View<'_>, page: u32, torn: Option<[u8; RECORD_BYTES]>) {
+        let places = self.places;
+        let (copies, best) = (view.copies(page), view.best(page));
+        for (copy, bytes) in copies.iter().enumerate() {
+            let right = torn.as_ref().map_or(copies[best], |torn| &torn[..]);
+            if *bytes != right {
+                // What is durable is so in both copies.
+                let is_late = view.found(page).sequence() > self.state.durable;
+                let is_damage = !is_late || PageRecord::parse(bytes, page) == Found::Damaged;
+                self.report.healed += u64::from(torn.is_none() && is_damage);
+                self.repair(places.page(copy, page), right);
+            }
+        }
+        if torn.is_none() {
+            for (copy, beside) in view.spare_to_mend(page) {
+                self.report.healed += u64::from(view.found(page).sequence() <= self.state.durable);
+                self.repair(places.spare(copy, page), &beside);
+            }
+        }
     }
 }

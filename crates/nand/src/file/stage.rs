@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 
 use bytes::Bytes;
 
-use super::format::{BlockRecord, Places, RECORD_BYTES};
+use super::format::{BlockRecord, Places, COPIES, RECORD_BYTES};
 use super::medium::Medium;
 use crate::{Pbn, Ppn};
 
@@ -19,6 +19,8 @@ struct Run {
     records: Vec<u8>,
     /// Empty, or as long as the file has room for beside each page.
     spare: Vec<u8>,
+    /// The data are written twice.
+    mirrored: bool,
 }
 
 impl Run {
@@ -28,6 +30,16 @@ impl Run {
 
     fn get(&self, ppn: Ppn) -> Option<&Bytes> {
         self.data.get(ppn.0.checked_sub(self.first)? as usize)
+    }
+
+    fn write_data<M: Medium>(&self, medium: &M, at: u64) -> io::Result<()> {
+        match &self.data[..] {
+            [one] => medium.write_at(&[IoSlice::new(one)], at),
+            many => {
+                let parts: Vec<IoSlice<'_>> = many.iter().map(|data| IoSlice::new(data)).collect();
+                medium.write_at(&parts, at)
+            }
+        }
     }
 }
 
@@ -51,16 +63,26 @@ impl Stage {
         self.pages
     }
 
-    /// Adds a page with its record.
-    pub fn page(&mut self, ppn: Ppn, data: Bytes, record: &[u8; RECORD_BYTES], spare: &[u8]) {
+    /// Adds a page with its record and what lies beside it; `mirrored`: its data are written twice.
+    pub fn page(
+        &mut self,
+        ppn: Ppn,
+        data: Bytes,
+        record: &[u8; RECORD_BYTES],
+        beside: &[u8],
+        mirrored: bool,
+    ) {
         self.pages += 1;
-        let same = |run: &&mut Run| run.end() == ppn.0 && run.spare.len() == run.data.len() * spare.len();
+        let same = |run: &&mut Run| {
+            run.end() == ppn.0 && run.spare.len() == run.data.len() * beside.len() && run.mirrored == mirrored
+        };
         let open = self.runs.iter_mut().rev().find(same);
         let run = match open {
             Some(run) => run,
             None => {
                 let mut run = self.emptied.pop().unwrap_or_default();
                 run.first = ppn.0;
+                run.mirrored = mirrored;
                 self.runs.push(run);
                 let last = self.runs.len() - 1;
                 &mut self.runs[last]
@@ -68,7 +90,7 @@ impl Stage {
         };
         run.data.push(data);
         run.records.extend_from_slice(record);
-        run.spare.extend_from_slice(spare);
+        run.spare.extend_from_slice(beside);
     }
 
     /// Notes that the record of a block changed.
@@ -90,17 +112,19 @@ impl Stage {
         records: &[BlockRecord],
     ) -> io::Result<()> {
         while let Some(run) = self.runs.last() {
-            match &run.data[..] {
-                [one] => medium.write_at(&[IoSlice::new(one)], places.data(run.first))?,
-                many => {
-                    let parts: Vec<IoSlice<'_>> = many.iter().map(|data| IoSlice::new(data)).collect();
-                    medium.write_at(&parts, places.data(run.first))?;
-                }
+            run.write_data(medium, places.data(run.first))?;
+            if run.mirrored {
+                run.write_data(medium, places.mirror(run.first))?;
             }
             if !run.spare.is_empty() {
-                medium.write_at(&[IoSlice::new(&run.spare)], places.spare(run.first))?;
+                for copy in 0..COPIES {
+                    medium.write_at(&[IoSlice::new(&run.spare)], places.spare(copy, run.first))?;
+                }
             }
-            medium.write_at(&[IoSlice::new(&run.records)], places.page(run.first))?;
+            // Last: a page with a record is there as a whole, whenever this process dies.
+            for copy in 0..COPIES {
+                medium.write_at(&[IoSlice::new(&run.records)], places.page(copy, run.first))?;
+            }
             if let Some(mut run) = self.runs.pop() {
                 self.pages -= run.data.len();
                 run.data.clear();
@@ -112,7 +136,9 @@ impl Stage {
         // After the pages: an erase is only given when what it waits for has been.
         while let Some(&block) = self.blocks.last() {
             let record = records[block.0 as usize].bytes(block.0);
-            medium.write_at(&[IoSlice::new(&record)], places.block(block.0))?;
+            for copy in 0..COPIES {
+                medium.write_at(&[IoSlice::new(&record)], places.block(copy, block.0))?;
+            }
             self.blocks.pop();
         }
         Ok(())

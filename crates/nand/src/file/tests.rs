@@ -4,6 +4,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use super::format::HEADER_AT;
 use super::*;
 use crate::PageKind::{Data, Translation};
 
@@ -158,7 +159,7 @@ fn a_new_image_takes_no_space_and_a_used_one_gives_back_what_is_erased() {
         nand.erase(Pbn(0), Done::READY).unwrap();
         nand.erase(Pbn(1), Done::READY).unwrap();
         nand.close().unwrap();
-        assert!(blocks() < fresh + 4 * 4096, "{} bytes", blocks());
+        assert!(blocks() < fresh + 8 * 4096, "{} bytes", blocks());
     }
 }
 
@@ -230,19 +231,186 @@ fn every_mistake_has_its_sentence() {
         file.seek(SeekFrom::Start(at)).unwrap();
         file.write_all(bytes).unwrap();
     };
-    for at in STATE_AT {
-        spoil(at, &[9; 32]);
+    for at in STATE_AT.as_flattened() {
+        spoil(*at, &[9; 32]);
     }
-    assert!(sentence(&image).contains("neither copy of its state"));
+    assert!(sentence(&image).contains("both copies of its state"));
     let file = std::fs::OpenOptions::new().write(true).open(&image.0).unwrap();
     file.set_len(1 << 20).unwrap();
     assert!(sentence(&image).contains("the file ends before"));
     spoil(64, b"?");
+    assert!(sentence(&image).contains("the file ends before"), "the second copy counts");
+    spoil(HEADER_AT[1] + 64, b"?");
     assert!(sentence(&image).contains("CRC of the header"));
-    spoil(8, &[2]);
-    assert!(sentence(&image).contains("format 2"));
+    spoil(8, &[1]);
+    assert!(sentence(&image).contains("format 1, and this ftl reads format 2"));
     spoil(0, b"QFI");
     assert!(sentence(&image).contains("not an image of ftl"));
     file.set_len(3).unwrap();
     assert!(sentence(&image).contains("not an image of ftl"));
+}
+
+/// Bytes of a file, to be damaged.
+impl Scratch {
+    fn bytes(&self) -> Vec<u8> {
+        std::fs::read(&self.0).unwrap()
+    }
+
+    fn overwrite(&self, at: u64, bytes: &[u8]) {
+        let mut file = std::fs::OpenOptions::new().write(true).open(&self.0).unwrap();
+        file.seek(SeekFrom::Start(at)).unwrap();
+        file.write_all(bytes).unwrap();
+    }
+
+    fn flip(&self, at: u64) {
+        let byte = self.bytes()[at as usize];
+        self.overwrite(at, &[byte ^ 1]);
+    }
+
+    /// An image with pages 0 to 5 of user data, page 8 of a translation page, and block 1 erased.
+    fn filled(&self, close: bool) {
+        let mut nand = self.open();
+        write(&mut nand, 1, 9, 1, 9);
+        nand.erase(Pbn(1), Done::READY).unwrap();
+        for page in 0..6 {
+            write(&mut nand, page, page + 10, u64::from(page) + 2, page as u8 + 1);
+        }
+        let translation = oob(Translation, 0, 1);
+        let first = nand.geometry().superblock_pages();
+        nand.program(Ppn(first), translation, Class::HostWrite, Source::Metadata(&[7]), Done::READY).unwrap();
+        nand.land().unwrap();
+        if close {
+            nand.close().unwrap();
+        }
+    }
+
+    /// What is there; an error for a page that cannot be read.
+    fn check(&self, unreadable: &[u32]) -> Mounted {
+        let (mut nand, _, mounted) = FileNand::open(&self.0, NoClock::new()).unwrap();
+        nand.begin().unwrap();
+        for page in 0..6 {
+            let is_there = host_read(&mut nand, page).is_ok_and(|data| data == [page as u8 + 1; 4096]);
+            assert_eq!(is_there, !unreadable.contains(&page), "page {page}");
+        }
+        let first = nand.geometry().superblock_pages();
+        nand.read(Ppn(first), Class::HostRead, Sink::Controller, Done::READY).unwrap();
+        assert_eq!(nand.buffer()[0], 7);
+        assert_eq!((nand.written(Pbn(0)), nand.written(Pbn(1)), nand.written(Pbn(2))), (3, 3, 1));
+        mounted
+    }
+}
+
+#[test]
+fn damage_in_one_copy_costs_nothing() {
+    let geometry = description().device.geometry;
+    let first = geometry.superblock_pages();
+    for closed in [true, false] {
+        for copy in 0..COPIES {
+            let places = Places::new(&geometry);
+            let newest = |scratch: &Scratch| {
+                let generation = |at: u64| scratch.bytes()[at as usize + 8];
+                STATE_AT.into_iter().max_by_key(|at| generation(at[0])).unwrap()[copy]
+            };
+            let scratches = Scratch::images("heal");
+            for scratch in scratches {
+                scratch.filled(closed);
+                for at in [
+                    HEADER_AT[copy] + 40,
+                    newest(&scratch) + 16,
+                    places.block(copy, 1) + 3,
+                    places.page(copy, 0),
+                    places.page(copy, 3) + 31,
+                    places.page(copy, first) + 9,
+                    [places.data(first), places.mirror(first)][copy] + 100,
+                ] {
+                    let before = scratch.bytes();
+                    scratch.flip(at);
+                    scratch.check(&[]);
+                    std::fs::write(&scratch.0, before).unwrap();
+                }
+                // As a lost sector and a bad controller do.
+                for byte in [0, 0xFF] {
+                    scratch.overwrite(places.page(copy, 0), &[byte; 4096]);
+                    let healed = scratch.check(&[]).healed;
+                    assert!(healed > 0 || !closed && byte == 0, "{healed} after {byte}");
+                    assert_eq!(scratch.check(&[]).healed, 0, "it is mended");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_in_both_copies_is_refused_and_nothing_is_written() {
+    let places = Places::new(&description().device.geometry);
+    for closed in [true, false] {
+        for (bytes, at) in [
+            (&[0xFF; 32][..], [0, 1].map(|copy| places.page(copy, 2))),
+            (&[0xFF; 32][..], [0, 1].map(|copy| places.block(copy, 1))),
+        ] {
+            for scratch in Scratch::images("both") {
+                scratch.filled(closed);
+                at.into_iter().for_each(|at| scratch.overwrite(at, bytes));
+                let before = scratch.bytes();
+                let refused = FileNand::open(&scratch.0, NoClock::new()).map(|_| ()).unwrap_err();
+                assert!(refused.to_string().contains("both copies of the record of"), "{refused}");
+                assert!(scratch.bytes() == before);
+            }
+        }
+    }
+    // What is gone without a trace is missed, as pages are programmed in order.
+    for scratch in Scratch::images("gone") {
+        scratch.filled(true);
+        (0..COPIES).for_each(|copy| scratch.overwrite(places.page(copy, 2), &[0; 32]));
+        let refused = FileNand::open(&scratch.0, NoClock::new()).map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("of page 2 are lost"), "{refused}");
+    }
+}
+
+#[test]
+fn damaged_data_of_a_dead_process_are_an_error_of_their_page_alone() {
+    let places = Places::new(&description().device.geometry);
+    for scratch in Scratch::images("late") {
+        scratch.filled(false);
+        scratch.flip(places.data(2) + 77);
+        let mounted = scratch.check(&[2]);
+        assert!(!mounted.host_restarted && mounted.torn_pages == 0, "{mounted:?}");
+        scratch.check(&[2]);
+    }
+}
+
+#[test]
+fn opening_writes_nothing_before_it_is_begun() {
+    for scratch in Scratch::images("held") {
+        scratch.filled(false);
+        let before = scratch.bytes();
+        let change = || {
+            let (mut nand, ..) = FileNand::open(&scratch.0, NoClock::new()).unwrap();
+            // More than is staged at once, and an erased block that is used again.
+            for round in 0..3 {
+                nand.erase(Pbn(0), Done::READY).unwrap();
+                for page in 0..8 {
+                    write(&mut nand, 2 * page, page, 20 + round, round as u8);
+                }
+                nand.land().unwrap();
+            }
+            assert_eq!(host_read(&mut nand, 4).unwrap(), vec![2; 4096]);
+            nand
+        };
+        drop(change());
+        assert!(scratch.bytes() == before);
+        let mut nand = change();
+        nand.begin().unwrap();
+        drop(nand);
+        let mut nand = scratch.open();
+        assert_eq!(host_read(&mut nand, 4).unwrap(), vec![2; 4096]);
+        assert_eq!(host_read(&mut nand, 1).unwrap(), vec![2; 4096]);
+    }
+}
+
+#[test]
+fn an_image_is_its_owners_alone() {
+    for scratch in Scratch::images("mode") {
+        assert_eq!(scratch.0.metadata().unwrap().mode() & 0o777, 0o600);
+    }
 }

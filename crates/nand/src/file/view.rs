@@ -66,4 +66,8 @@ impl Medium for ImageFile {
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.file.punch(offset, length)
     }
+
+    fn boot(&self) -> Option<[u8; 16]> {
+        self.file.boot()
+    }
 }
