@@ -83,6 +83,8 @@ pub enum Verdict {
     Higher,
     /// A value below the paper's.
     Lower,
+    /// The mechanism that the paper's number is about did not run.
+    NotExercised,
     /// No number of ours.
     Missing,
 }
@@ -99,17 +101,18 @@ impl Verdict {
             Verdict::Opposite => "OTHER DIRECTION",
             Verdict::Higher => "higher",
             Verdict::Lower => "lower",
+            Verdict::NotExercised => "not exercised",
             Verdict::Missing => "-",
         }
     }
 
-    /// Whether ours points where the paper's does; `None` for values, which point nowhere, and for what is
-    /// missing.
+    /// Whether ours points where the paper's does; `None` for values, which point nowhere, and for what did
+    /// not run or is missing.
     pub fn agrees(self) -> Option<bool> {
         match self {
             Verdict::Holds | Verdict::Close | Verdict::Smaller | Verdict::Larger => Some(true),
             Verdict::Broken | Verdict::Opposite => Some(false),
-            Verdict::Higher | Verdict::Lower | Verdict::Missing => None,
+            Verdict::Higher | Verdict::Lower | Verdict::NotExercised | Verdict::Missing => None,
         }
     }
 }
@@ -172,7 +175,11 @@ fn of_claim(claim: &Claim, host: bool, measured: &dyn Measured) -> Vec<Finding> 
     let unit = unit(claim);
     let finding = |what: String, at: usize, ours: Result<f64, Missing>, with_host| {
         let paper = paper_value(claim, at);
-        let verdict = ours.as_ref().map_or(Verdict::Missing, |&ours| verdict(claim, unit, &paper, ours));
+        let verdict = match &ours {
+            Err(_) => Verdict::Missing,
+            Ok(_) if !is_exercised(claim, at, measured) => Verdict::NotExercised,
+            Ok(ours) => verdict(claim, unit, &paper, *ours),
+        };
         Finding {
             what,
             unit,
@@ -202,6 +209,17 @@ fn of_claim(claim: &Claim, host: bool, measured: &dyn Measured) -> Vec<Finding> 
         finding(what, at, derived(number), with_host.next().map(derived))
     };
     flash.into_iter().enumerate().map(one).collect()
+}
+
+/// Whether the mechanism that the claim is about ran where its number comes from.
+fn is_exercised(claim: &Claim, at: usize, measured: &dyn Measured) -> bool {
+    let Some(quantity) = claim.exercised else { return true };
+    let ran =
+        |place: &Place| measured.at(&Place { quantity, ..place.clone() }, false).is_ok_and(|ran| ran > 0.0);
+    match claim.pick {
+        Some(_) => claim.of.iter().any(ran),
+        None => ran(&claim.of[at.min(claim.of.len() - 1)]),
+    }
 }
 
 fn of_bench(claim: &Claim, at: usize, path: &str, measured: &dyn Measured) -> Finding {

@@ -130,6 +130,7 @@ struct ClaimSection {
     pick: Option<Pick>,
     #[serde(default)]
     differs: String,
+    exercised: Option<String>,
 }
 
 /// How a number is derived from quantities.
@@ -260,6 +261,9 @@ pub struct Claim {
     pub paper: Vec<f64>,
     /// Why ours differs.
     pub differs: String,
+    /// What counts the mechanism that the claim is about, in `of`: where that is 0, there is nothing to
+    /// compare.
+    pub exercised: Option<&'static str>,
 }
 
 /// Where a number comes from.
@@ -544,7 +548,12 @@ impl Reader<'_> {
             bench: Vec::new(),
             paper,
             differs: read.differs.clone(),
+            exercised: None,
         };
+        if let Some(name) = &read.exercised {
+            let quantity = Quantity::find(name).map_err(|error| self.wrong(&key, error))?;
+            claim.exercised = Some(quantity.name);
+        }
         if let Some(bench) = &read.bench {
             if read.of.is_some() || read.kind != Kind::Value {
                 return Err(self.wrong(&key, "bench takes kind = \"value\" and no `of`"));

@@ -174,12 +174,16 @@ fn cached_pages(phase: &Phase) -> Option<f64> {
     ratio(samples.iter().map(|sample| sample.pages as f64).sum(), samples.len() as f64)
 }
 
-/// Share of the lookups in the HAT that ended in a merge, or in a move that the host's next write proved
-/// right. A page that is merged and rewritten soon after was decided wrongly, too; nobody counts these.
-fn right_decisions(phase: &Phase) -> Option<f64> {
-    let (asked, moved) = (phase.stat("hat_lookups")?, phase.stat("second_chances")?);
-    let used = phase.stat("second_chances_used")?.min(moved);
-    (asked >= moved).then(|| ratio(asked - moved + used, asked)).flatten()
+/// Of the pages that the HAT knew, those that the host rewrote before they came round again.
+fn hat_precision(phase: &Phase) -> Option<f64> {
+    let moved = phase.stat("second_chances")?;
+    ratio(phase.stat("second_chances_used")?.min(moved), moved)
+}
+
+/// Of the pages that the host rewrote within one turn of the log, those that the HAT had known.
+fn hat_recall(phase: &Phase) -> Option<f64> {
+    let used = phase.stat("second_chances_used")?;
+    ratio(used, used + phase.stat("merged_rewritten")?)
 }
 
 macro_rules! quantities {
@@ -224,7 +228,8 @@ quantities![
     "translation_writes", "translation pages written", Count, |_, p| Some(p.table.programs as f64);
     "merge_writes", "pages written by merges", Count,
         |_, p| Some(p.flash.get("merge").map_or(0.0, |found| found.programs as f64));
-    "right_decisions", "decisions by the HAT that were right, at most", Share, |_, p| right_decisions(p);
+    "hat_precision", "pages kept by the HAT that were rewritten in time", Share, |_, p| hat_precision(p);
+    "hat_recall", "pages rewritten in time that the HAT had kept", Share, |_, p| hat_recall(p);
     "dirty_replacement_ratio", "dirty entries replaced", Share,
         |_, p| if p.mapping.lookups > 0 && p.mapping.evictions == 0 { Some(0.0) } else { p.mapping.dirty_share() };
     "entries_per_cached_page", "entries of a cached translation page", Factor, |_, p| p.entries_per_cached_page();

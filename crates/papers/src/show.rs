@@ -148,9 +148,11 @@ pub fn summary(shown: &[Shown]) -> String {
     let (agree, oppose) = (count(&|v| v.agrees() == Some(true)), count(&|v| v.agrees() == Some(false)));
     let (values, missing) =
         (count(&|v| matches!(v, Verdict::Higher | Verdict::Lower)), count(&|v| v == Verdict::Missing));
+    let idle = count(&|v| v == Verdict::NotExercised);
     format!(
         "{} numbers of the paper: {agree} point the same way or are close ({} within a quarter or inside the bound), {oppose} \
-         do not, {values} are values that are higher or lower, {missing} have no number of ours",
+         do not, {values} are values that are higher or lower, {idle} are about what did not run, {missing} have no \
+         number of ours",
         all.len(),
         count(&|v| matches!(v, Verdict::Close | Verdict::Holds)),
     )

@@ -130,7 +130,7 @@ const VARMAIL: Personality = Personality {
     ..EXT4
 };
 
-pub(super) static CATALOGUE: [Synth; 27] = [
+pub(super) static CATALOGUE: [Synth; 28] = [
     Synth {
         name: "financial1",
         what: "OLTP at a financial institution, write-intensive, random, strong temporal locality (synthetic)",
@@ -391,4 +391,5 @@ pub(super) static CATALOGUE: [Synth; 27] = [
     servers::STG_0,
     servers::TS_0,
     servers::WEB_0,
+    servers::STREAMS,
 ];

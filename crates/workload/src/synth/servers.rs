@@ -274,3 +274,25 @@ pub(super) const WEB_0: Synth = synth(
         ],
     ),
 );
+
+pub(super) const STREAMS: Synth = synth(
+    "streams",
+    "eight interleaved sequential streams of 16 KiB writes, three requests in ten, and hot single pages (synthetic)",
+    "made for ADAPT's partitioning of the log; no trace stands behind it",
+    &[(WriteShare, 1.0), (SmallWrites, 0.7), (MediumWrites, 0.0), (LargeWrites, 0.3), (SpanMib, 1024.0)],
+    Model {
+        span_bytes: 1 << 30,
+        ..model(
+            10_000,
+            Side {
+                sizes: &[(2048, 7000), (16_384, 3000)],
+                sequential: 0,
+                streams: 0,
+                recent: 0,
+                large: (16_384, 10_000),
+            },
+            1.2,
+            2048,
+        )
+    },
+);
