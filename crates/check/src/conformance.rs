@@ -164,6 +164,7 @@ impl<S: Scheme> Run<S> {
             let habits = Habits::random(&mut dice);
             let mut host = Self::host(&shape, habits, &mut dice);
             host.tolerant = ills.decay;
+            host.mortal = ills.wear;
             let mut session: Live<S> = Session::open(shape.array(), &shape.config)?;
             for turn in 0..6 {
                 for _ in 0..150 {
@@ -176,6 +177,9 @@ impl<S: Scheme> Run<S> {
                     self.audit(&host, &session)?;
                 }
                 host.read_all(&mut session)?;
+            }
+            if host.worn {
+                shape.is_worn(session.device.nand())?;
             }
             if host.tally.unreadable * 20 > host.tally.reads {
                 return Err(format!(

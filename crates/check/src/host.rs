@@ -3,8 +3,8 @@
 use crate::dice::Dice;
 use crate::oracle::{name, History, State};
 use crate::world::World;
-use ftl::{Config, Device, HostOp, Scheme, Seen};
-use nand::{Done, Lpn, OpCounts};
+use ftl::{Config, Device, HostError, HostOp, Scheme, Seen};
+use nand::{Done, Fault, Lpn, OpCounts};
 
 /// What a host does, chosen anew by each seed: a mix without some feature finds what the full mix hides.
 #[derive(Clone, Debug)]
@@ -80,6 +80,10 @@ pub(crate) struct Host {
     pub dice: Dice,
     /// Whether a page may be unreadable: never with other content, only with none.
     pub tolerant: bool,
+    /// Whether the device may come to its end: a request that finds no space is no finding then, but sets
+    /// `worn`.
+    pub mortal: bool,
+    pub worn: bool,
     pub tally: Tally,
     in_flight: Vec<Done>,
     last_end: u32,
@@ -95,6 +99,8 @@ impl Host {
             habits,
             dice,
             tolerant: false,
+            mortal: false,
+            worn: false,
             tally: Tally::default(),
             in_flight: Vec::new(),
             last_end: 0,
@@ -218,7 +224,11 @@ impl Host {
                 wrong.get_or_insert_with(|| format!("write of LPN {} over {state} gave {seen:?}", lpn.0));
             }
         });
-        let outcome = outcome.map_err(|error| format!("write of {pages} pages from {}: {error}", first.0))?;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) if self.is_end(&error) => return self.refused(session, first, pages, issued),
+            Err(error) => return Err(format!("write of {pages} pages from {}: {error}", first.0)),
+        };
         if let Some(wrong) = wrong {
             return Err(wrong);
         }
@@ -243,7 +253,13 @@ impl Host {
         pages: u32,
     ) -> Result<(), String> {
         let (at, issued) = (session.device.nand().arrival(), session.device.nand().now());
-        let done = session.plain(HostOp::Trim, first, pages, at)?;
+        let done = match session.plain(HostOp::Trim, first, pages, at) {
+            Ok(done) => done,
+            Err((Some(error), _)) if self.is_end(&error) => {
+                return self.refused(session, first, pages, issued);
+            }
+            Err((_, what)) => return Err(what),
+        };
         for lpn in first.0..first.0 + pages {
             self.states[lpn as usize] = None;
             if let Some(history) = &mut self.history {
@@ -257,7 +273,14 @@ impl Host {
 
     pub fn flush<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
         let (at, issued) = (session.device.nand().arrival(), session.device.nand().now());
-        let done = session.plain(HostOp::Flush, Lpn(0), 0, at)?;
+        let done = match session.plain(HostOp::Flush, Lpn(0), 0, at) {
+            Ok(done) => done,
+            Err((Some(error), _)) if self.is_end(&error) => {
+                self.worn = true;
+                return Ok(());
+            }
+            Err((_, what)) => return Err(what),
+        };
         if let Some(history) = &mut self.history {
             history.flushed(issued, session.device.nand().time(done));
         }
@@ -275,6 +298,53 @@ impl Host {
             let Some(done) = busy else { break };
             if !self.dice.once_in(3) {
                 device.nand_mut().advance(done);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `error` says that the device is at its end, and may be.
+    fn is_end(&self, error: &HostError) -> bool {
+        self.mortal && matches!(error, HostError::Fault(Fault::NoSpace { .. }))
+    }
+
+    /// A write or trim found no space. Each of its pages is as before, or as it should have become.
+    fn refused<S: Scheme, W: World>(
+        &mut self,
+        session: &mut Session<S, W>,
+        first: Lpn,
+        pages: u32,
+        issued: u64,
+    ) -> Result<(), String> {
+        self.worn = true;
+        let (at, now) = (session.device.nand().arrival(), session.device.nand().now());
+        let mut found = Vec::new();
+        let read = session.device.request(HostOp::Read, first, pages, at, &mut |lpn, seen| match seen {
+            Seen::Read(oob) => found.push((lpn, Some(oob.map(|oob| oob.version)))),
+            _ => found.push((lpn, None)),
+        });
+        read.map_err(|error| format!("read of {pages} pages from {} that were refused: {error}", first.0))?;
+        for (lpn, state) in found {
+            let before = self.states[lpn.0 as usize];
+            match state {
+                Some(state) if state == before => {}
+                Some(None) => {
+                    self.states[lpn.0 as usize] = None;
+                    if let Some(history) = &mut self.history {
+                        history.trimmed(lpn, issued, now);
+                    }
+                }
+                Some(Some(version)) if Some(version) > before => {
+                    self.states[lpn.0 as usize] = Some(version);
+                    if let Some(history) = &mut self.history {
+                        history.buffered(lpn, version, issued, now);
+                    }
+                }
+                None if self.tolerant => {}
+                state => {
+                    let before = name(before);
+                    return Err(format!("LPN {} held {before} and is {state:?} after a refusal", lpn.0));
+                }
             }
         }
         Ok(())
@@ -301,7 +371,14 @@ impl Host {
     ) -> Result<Session<S, W>, String> {
         self.wait_for_all(&mut session);
         let issued = session.device.nand().now();
-        let done = session.device.power_off().map_err(|fault| format!("power off: {fault}"))?;
+        let done = match session.device.power_off() {
+            Ok(done) => done,
+            Err(Fault::NoSpace { .. }) if self.mortal => {
+                self.worn = true;
+                return Ok(session);
+            }
+            Err(fault) => return Err(format!("power off: {fault}")),
+        };
         session.device.nand_mut().advance(done);
         if let Some(history) = &mut self.history {
             history.flushed(issued, session.device.nand().time(done));
@@ -378,12 +455,21 @@ impl<S: Scheme, W: World> Session<S, W> {
         }
     }
 
-    fn plain(&mut self, op: HostOp, first: Lpn, pages: u32, at: Done) -> Result<Done, String> {
+    fn plain(
+        &mut self,
+        op: HostOp,
+        first: Lpn,
+        pages: u32,
+        at: Done,
+    ) -> Result<Done, (Option<HostError>, String)> {
         let outcome = self.device.request(op, first, pages, at, &mut |_, _| {});
         match outcome {
             Ok(outcome) if outcome.failed == 0 => Ok(outcome.done),
-            Ok(_) => Err(format!("{op:?} of {pages} pages from {} failed", first.0)),
-            Err(error) => Err(format!("{op:?} of {pages} pages from {}: {error}", first.0)),
+            Ok(_) => Err((None, format!("{op:?} of {pages} pages from {} failed", first.0))),
+            Err(error) => {
+                let what = format!("{op:?} of {pages} pages from {}: {error}", first.0);
+                Err((Some(error), what))
+            }
         }
     }
 }

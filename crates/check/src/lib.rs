@@ -21,6 +21,7 @@ mod lossy;
 mod oracle;
 mod shape;
 mod sweep;
+mod wear;
 mod world;
 
 pub use conformance::{conformance, conformance_of, ConformanceReport};
@@ -32,4 +33,5 @@ pub use image::{image_commands, image_sweep, image_sweep_on, ImageReport};
 pub use lossy::{Loss, LossyMedium};
 pub use oracle::{Forbidden, History, State};
 pub use sweep::{sweep, sweep_of, SweepOptions, SweepReport};
+pub use wear::{wear_out, WearReport};
 pub use world::{Cuttable, World};

@@ -114,6 +114,21 @@ impl Shape {
         Err(format!("no configuration fits a tiny array: {refusal}"))
     }
 
+    /// Whether blocks have failed since the array was new: no other device comes to its end.
+    ///
+    /// # Errors
+    /// None has.
+    pub fn is_worn<N: Nand>(&self, nand: &N) -> Result<(), String> {
+        let bad = |is_bad: &dyn Fn(Pbn) -> bool| {
+            (0..self.device.geometry.blocks()).map(Pbn).filter(|&block| is_bad(block)).count()
+        };
+        let fresh = self.array();
+        if bad(&|block| nand.is_bad(block)) > bad(&|block| fresh.is_bad(block)) {
+            return Ok(());
+        }
+        Err("a request found no space though no block has failed".to_owned())
+    }
+
     /// The array, fresh.
     pub fn array(&self) -> SimNand<NoClock> {
         SimNand::new(&self.device, NoClock::new(), self.options.clone())

@@ -14,7 +14,7 @@ fn cut(faults: bool) {
                     Ok(report) => {
                         println!("{}: {} cuts/s, {report:?}", info.name, report.cuts_a_second());
                         assert_eq!(report.collections_group > 0, info.name.starts_with("learnedftl"));
-                        // What each scheme can do: these two have no sequential log blocks.
+                        // `block` has no log, and the requests here seldom fill a sequential block of `waftl`.
                         let least = if ["block", "waftl"].contains(&info.name) { 1 } else { 3 };
                         let merged =
                             MERGES.iter().filter(|kind| report.stats.get(kind.name) > Some(&0)).count();
@@ -36,4 +36,15 @@ fn every_scheme_survives_power_cuts() {
 #[test]
 fn every_scheme_survives_power_cuts_on_failing_flash() {
     cut(true);
+}
+
+/// Runs that lost a page once (`waftl`), or came to the end of the device's life in the middle of the sweep.
+#[test]
+fn runs_that_once_failed_are_survived() {
+    for (scheme, seed) in [("waftl", 987_654_321), ("adapt", 424_242_048), ("last", 424_242_048)] {
+        let options = SweepOptions { faults: true, ..SweepOptions::new(scheme, seed, 499) };
+        if let Err(failure) = sweep(&options, &mut |_, _| {}) {
+            panic!("{failure}");
+        }
+    }
 }

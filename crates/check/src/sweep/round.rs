@@ -149,7 +149,8 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         if dice.once_in(8) {
             return Ok((shape.array(), nothing));
         }
-        let mut host = Host::new(nothing, Habits::all(), Dice::branch(self.seed, WORKLOAD));
+        let mut host = Host::new(nothing.clone(), Habits::all(), Dice::branch(self.seed, WORKLOAD));
+        host.mortal = self.options.faults;
         let mut session: Session<S, _> = Session::open(shape.array(), &shape.config)?;
         for lpn in 0..exported {
             host.write(&mut session, Lpn(lpn), 1)?;
@@ -163,6 +164,10 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         } else {
             // The next opening finds a device whose power was cut, so no trim may be open.
             host.flush(&mut session)?;
+        }
+        if host.worn {
+            shape.is_worn(session.device.nand())?;
+            return Ok((shape.array(), nothing));
         }
         Ok((session.device.into_nand(), host.states))
     }
@@ -182,8 +187,13 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         let habits = if dice.once_in(3) { Habits::all() } else { Habits::random(&mut dice) };
         let mut host = Host::new(states, habits, Dice::new(dice.any()));
         host.history = Some(History::new(&host.states));
+        host.mortal = self.options.faults;
         host.read_all(&mut session)?;
         for _ in 0..REQUESTS {
+            if host.worn {
+                shape.is_worn(session.device.nand().crash().array())?;
+                break;
+            }
             if dice.once_in(150) {
                 tally(report, session.device.counters(), S::INFO.stats);
                 session = host.power_cycle(session, &shape.config)?;
@@ -222,8 +232,12 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         session.check()?;
         self.phase = Stage::Working;
         let mut host = Host::new(std::mem::take(&mut self.found), Habits::all(), Dice::new(dice.any()));
+        host.mortal = self.options.faults;
         for _ in 0..REQUESTS_AFTER {
             host.step(&mut session)?;
+        }
+        if host.worn {
+            shape.is_worn(session.device.nand())?;
         }
         if dice.once_in(4) {
             host.read_all(&mut session)?;
@@ -260,6 +274,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         let mut host = Host::new(std::mem::take(&mut self.found), Habits::all(), Dice::new(dice.any()));
         self.later.restart(&host.states);
         host.history = Some(std::mem::take(&mut self.later));
+        host.mortal = self.options.faults;
         for _ in 0..2 * REQUESTS_AFTER {
             host.step(&mut session)?;
         }
@@ -308,6 +323,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             self.phase = Stage::Nested(point, "working after recovery");
             let states = std::mem::take(&mut self.found);
             let mut host = Host::new(states, Habits::all(), Dice::new(dice.any()));
+            host.mortal = self.options.faults;
             for _ in 0..REQUESTS_AFTER {
                 host.step(&mut session)?;
             }

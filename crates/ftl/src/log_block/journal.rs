@@ -124,9 +124,10 @@ impl Core {
             put64(buffer, at + 8, trim.version);
         }
         let length = HEADER + pending.len() * RECORD;
-        pending.clear();
         self.journal.pages += 1;
-        self.program_metadata(flash, length, Done::READY).map(|_| ())
+        self.program_metadata(flash, length, Done::READY)?;
+        self.journal.pending.clear();
+        Ok(())
     }
 
     fn program_metadata<N: Nand>(
@@ -145,7 +146,7 @@ impl Core {
             let block = match open {
                 Some(block) => block,
                 None => {
-                    let block = self.pool.open(flash, false);
+                    let block = self.pool.open(flash, false)?;
                     self.roles[block as usize] = Role::Metadata;
                     self.journal.blocks.push(block);
                     block
@@ -162,10 +163,27 @@ impl Core {
     /// Writes a checkpoint and erases the metadata that it makes obsolete.
     pub(super) fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
         let obsolete = std::mem::take(&mut self.journal.blocks);
-        self.journal.pending.clear();
-        self.journal.pages = 0;
+        let journaled = std::mem::take(&mut self.journal.pages);
         let mut words = std::mem::take(&mut self.journal.words);
         self.fill_words(flash, &mut words);
+        let written = self.program_checkpoint(flash, &words);
+        self.journal.words = words;
+        if let Err(fault) = written {
+            // A part is no checkpoint: the one before and the journal after it still count.
+            let begun = std::mem::replace(&mut self.journal.blocks, obsolete);
+            self.journal.blocks.extend(begun);
+            self.journal.pages = journaled;
+            return Err(fault);
+        }
+        self.journal.pending.clear();
+        let durable = flash.settle();
+        for block in obsolete {
+            self.release(flash, block, Cause::Checkpoint)?;
+        }
+        Ok(durable)
+    }
+
+    fn program_checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>, words: &[u32]) -> Result<(), Fault> {
         let at = flash.settle();
         let (version, openings) = (flash.version(), self.pool.openings());
         let per_page = words_per_page(self.journal.buffer.len());
@@ -179,12 +197,7 @@ impl Core {
             }
             self.program_metadata(flash, FIXED + 4 * chunk.len(), at)?;
         }
-        self.journal.words = words;
-        let durable = flash.settle();
-        for block in obsolete {
-            self.release(flash, block, Cause::Checkpoint)?;
-        }
-        Ok(durable)
+        Ok(())
     }
 
     fn fill_words<N: Nand>(&self, flash: &Flash<N>, words: &mut Vec<u32>) {

@@ -1,10 +1,10 @@
 //! Merges: what turns log pages back into data blocks.
 
-use super::{Core, Merge, Role};
+use super::{Core, Merge, Role, LEAST_FREE};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::log_block::pool::NONE;
-use crate::log_block::stats::{MERGES, SECOND_CHANCES};
+use crate::log_block::stats::MERGES;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
 
 /// What a page holds that only keeps the order: no LPN, no content.
@@ -49,6 +49,7 @@ impl Core {
     /// a fresh block, which becomes its data block. The old one is erased; log blocks lose the pages but
     /// stay.
     pub(crate) fn full_merge<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32) -> Result<(), Fault> {
+        self.secure_trims(flash)?;
         let old = self.data_block(logical);
         if let Some(last) = self.last_mapped(flash, logical, 0) {
             let block = self.gather(flash, logical, last)?;
@@ -71,10 +72,7 @@ impl Core {
     /// originals are still there.
     fn gather<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32, last: u32) -> Result<u32, Fault> {
         'again: loop {
-            if self.pool.free_blocks() == 0 {
-                return Err(self.no_space(1));
-            }
-            let block = self.pool.open(flash, false);
+            let block = self.pool.open(flash, false)?;
             self.staged.clear();
             for offset in 0..=last {
                 if !self.copy(flash, logical, offset, block)? {
@@ -83,6 +81,16 @@ impl Core {
                 }
             }
             return Ok(block);
+        }
+    }
+
+    /// Programs pending trims ahead of a merge when room is short: the erase at its end needs them on flash,
+    /// and must not fail for want of a block once the merge is made.
+    pub(crate) fn secure_trims<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), Fault> {
+        if self.pool.free_blocks() <= LEAST_FREE {
+            self.write_pending(flash)
+        } else {
+            Ok(())
         }
     }
 
@@ -137,8 +145,7 @@ impl Core {
         logical: u32,
         block: u32,
     ) -> Result<Merge, Fault> {
-        flash.counters.collections_data += 1;
-        flash.counters.foreground_collections += 1;
+        self.secure_trims(flash)?;
         let next = self.pool.next(block);
         let first = logical * self.layout.block_pages;
         let in_order = |position| self.log_lpn(flash, block, position) == Some(Lpn(first + position));
@@ -147,11 +154,15 @@ impl Core {
             if self.copy_up_to(flash, logical, block, end)? {
                 let kind = if end > next { Merge::Partial } else { Merge::Switch };
                 flash.counters.count(&MERGES[kind as usize], 1);
+                flash.counters.collections_data += 1;
+                flash.counters.foreground_collections += 1;
                 self.switch(flash, logical, block)?;
                 return Ok(kind);
             }
         }
         self.full_merge(flash, logical)?;
+        flash.counters.collections_data += 1;
+        flash.counters.foreground_collections += 1;
         self.release(flash, block, Cause::Merge)?;
         Ok(Merge::Full)
     }
@@ -182,7 +193,6 @@ impl Core {
         let placed = self.pool.append(flash, to, kind, lpn.0, Content::of(oob), source, cause, read)?;
         if let Some((ppn, _)) = placed {
             flash.counters.moved_data += 1;
-            flash.counters.count(&SECOND_CHANCES, 1);
             self.record(flash, lpn, ppn, true);
         }
         Ok(placed.is_some())

@@ -39,7 +39,7 @@ use crate::flash::{Content, Flash};
 use crate::log_block::pool::{Pool, NONE};
 use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use journal::Journal;
-use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Source};
+use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Source};
 
 /// Kinds of merges, and their index in [`stats::MERGES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,10 @@ pub enum Merge {
 /// Free blocks that a write may rely on: one to merge into, one for a log block that is opened before another
 /// is emptied, one for a merge that begins again because a program failed.
 const RESERVE: u32 = 3;
+
+/// Free blocks without which no page is written: one to open, one to merge into. Only a device that has lost
+/// its spare blocks comes down to it.
+const LEAST_FREE: u32 = 2;
 
 /// What a block of the pool is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,11 +287,11 @@ impl Core {
     }
 
     /// Opens a log block.
-    pub(crate) fn open_log<N: Nand>(&mut self, flash: &mut Flash<N>) -> u32 {
-        let block = self.pool.open(flash, true);
+    pub(crate) fn open_log<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<u32, Fault> {
+        let block = self.pool.open(flash, true)?;
         self.roles[block as usize] = Role::Log;
         self.log_count += 1;
-        block
+        Ok(block)
     }
 
     /// Programs what the host writes at the next page of `block`. `None` when that failed, and the block is
@@ -338,7 +342,7 @@ impl Core {
         let block = match self.data_block(logical) {
             Some(block) if self.pool.next(block) == offset => block,
             None if offset == 0 => {
-                let block = self.pool.open(flash, true);
+                let block = self.pool.open(flash, true)?;
                 self.roles[block as usize] = Role::Data(logical);
                 self.data[logical as usize] = block;
                 block
@@ -408,7 +412,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         config.check_parameters(&P::INFO)?;
         let mut pool = Pool::new(flash.nand());
         let page_bytes = flash.nand().geometry().page_bytes;
-        let layout = layout_of::<P>(&pool, page_bytes, config)?;
+        let layout = layout_of::<P>(usable_blocks(&pool, flash), &pool, page_bytes, config)?;
         let mut policy = P::new(config, &layout)?;
         check_memory(&policy, &layout, config)?;
         pool.keep_reserve(RESERVE);
@@ -446,8 +450,11 @@ impl<P: Policy> Scheme for LogBlock<P> {
         while page.is_first() && self.core.log_count() > self.core.log_limit() {
             self.policy.shrink(&mut self.core, flash)?;
         }
+        while self.core.pool.free_blocks() < LEAST_FREE && self.core.log_count() > 0 {
+            self.policy.shrink(&mut self.core, flash)?;
+        }
         let missing = P::LEAST_LOG.saturating_sub(self.core.log_limit());
-        let missing = missing.max(2_u32.saturating_sub(self.core.pool.free_blocks()));
+        let missing = missing.max(LEAST_FREE.saturating_sub(self.core.pool.free_blocks()));
         if missing > 0 {
             return Err(self.core.no_space(missing));
         }
@@ -530,8 +537,25 @@ fn check_memory<P: Policy>(policy: &P, layout: &Layout, config: &Config) -> Resu
     Ok(())
 }
 
+/// Blocks to lay a device out on: of a fresh array those that are good. An array in use is laid out as it was
+/// when it was new: when too many blocks have failed since, it can be read and not written.
+fn usable_blocks<N: Nand>(pool: &Pool, flash: &Flash<N>) -> u32 {
+    let geometry = pool.geometry();
+    let in_use = (0..geometry.blocks()).map(Pbn).any(|block| flash.nand().written(block) > 0);
+    if in_use {
+        geometry.blocks() / pool.units()
+    } else {
+        pool.total_blocks()
+    }
+}
+
 /// The sizes, or why they do not fit the array.
-fn layout_of<P: Policy>(pool: &Pool, page_bytes: u32, config: &Config) -> Result<Layout, ConfigError> {
+fn layout_of<P: Policy>(
+    usable: u32,
+    pool: &Pool,
+    page_bytes: u32,
+    config: &Config,
+) -> Result<Layout, ConfigError> {
     let block_pages = pool.block_pages();
     let logical_blocks = config.exported_pages.div_ceil(block_pages);
     let share: f64 = match P::LEAST_LOG {
@@ -549,7 +573,7 @@ fn layout_of<P: Policy>(pool: &Pool, page_bytes: u32, config: &Config) -> Result
     };
     layout.metadata_blocks = journal::blocks_needed(page_bytes, &layout);
     let spare = u64::from(layout.log_blocks) + u64::from(layout.metadata_blocks) + u64::from(RESERVE);
-    let total = u64::from(pool.total_blocks());
+    let total = u64::from(usable);
     if config.exported_pages == 0 || u64::from(logical_blocks) + spare > total {
         return Err(ConfigError(format!(
             "over-provisioning: {} pages are exported, which are {logical_blocks} logical blocks of {block_pages} pages, \

@@ -193,12 +193,12 @@ impl Pool {
 
     /// Opens a block. `host`: it will take what the host writes, and so keeps the reserve in time.
     ///
-    /// Panics when none is free: whoever writes has to keep the reserve.
-    pub(crate) fn open<N: Nand>(&mut self, flash: &mut Flash<N>, host: bool) -> u32 {
-        assert!(
-            self.free_count >= self.units,
-            "a block is needed and none is free: the reserve was not kept"
-        );
+    /// # Errors
+    /// None is free: so many NAND blocks have failed that the reserve could not be kept.
+    pub(crate) fn open<N: Nand>(&mut self, flash: &mut Flash<N>, host: bool) -> Result<u32, Fault> {
+        if self.free_count < self.units {
+            return Err(Fault::NoSpace { free: self.free_blocks(), needed: 1 });
+        }
         let Some(number) = self.unused.pop() else { panic!("more blocks than NAND blocks") };
         self.openings += 1;
         assert!(self.openings < NONE / self.units, "more openings of blocks than an epoch can count");
@@ -225,7 +225,7 @@ impl Pool {
         }
         flash.space.lent(self.free_count / self.units);
         self.blocks[number as usize] = Block { used: true, opening: self.openings, next: 0, valid: 0, gate };
-        number
+        Ok(number)
     }
 
     /// Programs no further page of a block.

@@ -4,7 +4,7 @@ use super::{Core, Layout, Policy};
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::sequential::SequentialArea;
-use crate::log_block::stats::{LOG_VICTIMS, LOG_VICTIM_PAGES, SECOND_CHANCES_USED};
+use crate::log_block::stats::{LOG_VICTIMS, LOG_VICTIM_PAGES, SECOND_CHANCES, SECOND_CHANCES_USED};
 use nand::{Done, Fault, Lpn, Nand, Ppn};
 use std::collections::VecDeque;
 
@@ -56,10 +56,21 @@ impl RandomArea {
         if !core.move_in_log(flash, lpn, rear)? {
             return Ok(false);
         }
+        flash.counters.count(&SECOND_CHANCES, 1);
         if let Some(page) = core.log_page(lpn) {
             self.mark(page, true);
         }
         Ok(true)
+    }
+
+    /// Moves a page of a log block to the rear of this area, as nothing that deserves another chance.
+    pub(crate) fn take_in<N: Nand>(
+        &self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+    ) -> Result<bool, Fault> {
+        self.rear(core).map_or(Ok(false), |rear| core.move_in_log(flash, lpn, rear))
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -72,10 +83,10 @@ impl RandomArea {
     }
 
     /// Opens a block at the rear. Room for it is the caller's business.
-    pub(crate) fn open<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> u32 {
-        let block = core.open_log(flash);
+    pub(crate) fn open<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<u32, Fault> {
+        let block = core.open_log(flash)?;
         self.blocks.push_back(block);
-        block
+        Ok(block)
     }
 
     /// Writes a page at the rear, which must have room; `None` when programs failed up to its end.
@@ -91,15 +102,34 @@ impl RandomArea {
     }
 
     /// Merges every logical block that has a valid page in the log block `victim`, which is in no list any
-    /// more, and erases it. Returns how many pages of it were valid.
+    /// more, and erases it. When that fails, it is the oldest again.
     pub(crate) fn merge<N: Nand>(
         &mut self,
         core: &mut Core,
         flash: &mut Flash<N>,
         sequential: &mut SequentialArea,
         victim: u32,
-    ) -> Result<u32, Fault> {
-        let valid = chosen(core, flash, victim);
+    ) -> Result<(), Fault> {
+        let merged = self.merge_pages(core, flash, sequential, victim);
+        self.back(victim, merged)
+    }
+
+    /// Puts a victim that could not be emptied back, as the oldest.
+    pub(crate) fn back(&mut self, victim: u32, emptied: Result<(), Fault>) -> Result<(), Fault> {
+        if emptied.is_err() {
+            self.blocks.push_front(victim);
+        }
+        emptied
+    }
+
+    fn merge_pages<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        sequential: &mut SequentialArea,
+        victim: u32,
+    ) -> Result<(), Fault> {
+        chosen(core, flash, victim);
         for position in 0..core.layout().block_pages {
             if let Some(lpn) = core.log_lpn(flash, victim, position) {
                 let (logical, _) = core.place(lpn);
@@ -107,8 +137,7 @@ impl RandomArea {
                 sequential.merged(core, flash, logical)?;
             }
         }
-        self.free(core, flash, victim)?;
-        Ok(valid)
+        self.free(core, flash, victim)
     }
 
     /// Merges the oldest block, or the oldest sequential one when there is no other.
@@ -119,7 +148,7 @@ impl RandomArea {
         sequential: &mut SequentialArea,
     ) -> Result<(), Fault> {
         match (self.blocks.pop_front(), sequential.oldest()) {
-            (Some(victim), _) => self.merge(core, flash, sequential, victim).map(|_| ()),
+            (Some(victim), _) => self.merge(core, flash, sequential, victim),
             (None, Some(victim)) => sequential.complete(core, flash, victim).map(|_| ()),
             (None, None) => Err(core.no_space(1)),
         }
@@ -137,9 +166,10 @@ impl RandomArea {
                 self.mark(page, false);
             }
         }
+        core.release(flash, victim, Cause::Merge)?;
         flash.counters.collections_data += 1;
         flash.counters.foreground_collections += 1;
-        core.release(flash, victim, Cause::Merge).map(|_| ())
+        Ok(())
     }
 }
 

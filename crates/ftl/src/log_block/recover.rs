@@ -59,6 +59,8 @@ struct Recovery<'a, N> {
     checkpoint: Checkpoint,
     trims: Vec<Trim>,
     copies: Vec<Copy>,
+    /// By opening of a block that the checkpoint knows: the first page that is searched.
+    searched_from: BTreeMap<u32, u32>,
     version: u64,
     metadata_version: u64,
     at: Done,
@@ -80,6 +82,7 @@ pub(super) fn recover<N: Nand>(flash: &mut Flash<N>, core: &mut Core) -> Result<
         checkpoint: Checkpoint::default(),
         trims: Vec::new(),
         copies: Vec::new(),
+        searched_from: BTreeMap::new(),
         version: 0,
         metadata_version: 0,
         at: Done::READY,
@@ -236,10 +239,9 @@ impl<N: Nand> Recovery<'_, N> {
 
     /// Looks at every page programmed after the checkpoint.
     fn search(&mut self, blocks: &BTreeMap<u32, u32>) -> Result<(), Fault> {
-        let mut from: BTreeMap<u32, u32> = BTreeMap::new();
-        from.extend(self.checkpoint.blocks.iter().map(|known| (known.opening, known.next)));
+        self.searched_from.extend(self.checkpoint.blocks.iter().map(|known| (known.opening, known.next)));
         for (opening, &block) in blocks {
-            let first = from.get(opening).copied().unwrap_or(0);
+            let first = self.searched_from.get(opening).copied().unwrap_or(0);
             for position in first..self.core.layout.block_pages {
                 let Some(ppn) = self.core.pool.page_if_there(block, position) else { continue };
                 let Some(oob) = self.page(ppn)? else { continue };
@@ -327,12 +329,17 @@ impl<N: Nand> Recovery<'_, N> {
             }
         }
         let mut logs = Vec::new();
-        for &block in blocks.values() {
+        for (opening, &block) in blocks {
             if self.core.pool.valid(block) == 0 {
                 self.at = self.core.pool.erase(self.flash, block, Cause::Recovery, self.at)?;
                 continue;
             }
             self.core.pool.reopen(self.flash, block);
+            // A page written in front of the place from which a block is searched would be lost at the next
+            // cut: one that the checkpoint knows as closed, after a program failed in it, stays closed.
+            if self.searched_from.get(opening).is_some_and(|&from| self.core.pool.next(block) < from) {
+                self.core.pool.close(block);
+            }
             if self.core.roles[block as usize] == Role::Unused {
                 self.core.roles[block as usize] = Role::Log;
                 self.core.log_count += 1;

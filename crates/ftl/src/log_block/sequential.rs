@@ -2,14 +2,43 @@
 //!
 //! NAND takes pages in order only, so an offset in front of the next one is reached by copying the pages
 //! between: the newest version of each, from wherever it is. They would have to be copied by the merge
-//! anyway; only the time differs. What kind of merge it was is told by what was copied: nothing is a switch;
-//! pages behind and between those of a host that began with the first a partial merge; when pages were
-//! gathered in front of the host's first one it is a full merge, with the log block as the fresh block.
+//! anyway; only the time differs. A merge that copied nothing is a switch. A log block that the host wrote
+//! from its first page on, and that takes the rest from elsewhere, is merged partially. Where pages were
+//! gathered in front of the host's first one, [`InOrder`] says what the merge counts as.
 
 use super::{Core, Merge};
 use crate::flash::Flash;
 use crate::log_block::stats::{MERGES, SEQUENTIAL_BLOCKS};
 use nand::{Done, Fault, Lpn, Nand};
+use std::collections::VecDeque;
+
+/// Which merges count as partial ones though pages were gathered in front of the host's first page. The
+/// others count as full merges, with the log block as the fresh block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum InOrder {
+    /// None.
+    #[default]
+    First,
+    /// Those where the host went on at the page at which it had stopped when the log block before was merged:
+    /// it wrote the logical block in order from its first page, in several allocations.
+    Stream,
+    /// Those where the host wrote at least half of the pages.
+    Half,
+    /// All of them.
+    Any,
+}
+
+/// Which log block makes room for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Victim {
+    /// One that would be merged in full now, else partially, else by a switch; the one written longest ago
+    /// among equals.
+    Merge,
+    /// The one whose merge copies the fewest pages; the one written longest ago among equals.
+    Cheapest,
+    /// The one written longest ago.
+    Oldest,
+}
 
 /// A log block and the logical block it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +46,21 @@ pub(crate) struct Sequential {
     pub(crate) block: u32,
     pub(crate) logical: u32,
     /// Pages were copied in front of the host's first one.
+    front: bool,
+    /// They were, and the host had not written those in order before.
     gathered: bool,
+    /// Pages that the host wrote into it.
+    host: u32,
+    /// A program failed in it: it takes no page any more, and cannot become a data block.
+    broken: bool,
     /// To be merged at the end of the request.
     pub(crate) closing: bool,
+}
+
+impl Sequential {
+    fn new(block: u32, logical: u32) -> Sequential {
+        Sequential { block, logical, front: false, gathered: false, host: 0, broken: false, closing: false }
+    }
 }
 
 /// The sequential log blocks, least recently written first.
@@ -31,11 +72,28 @@ pub(crate) struct SequentialArea {
     /// Log blocks opened, and of these merged by a switch or a partial merge, since
     /// [`SequentialArea::take_counts`].
     counts: (u32, u32),
+    in_order: InOrder,
+    /// With [`InOrder::Stream`]: logical blocks whose log block was merged before the host came to their end,
+    /// and the offset where it stopped; the least recent first.
+    stopped: VecDeque<(u32, u32)>,
+    most_stopped: usize,
 }
 
 impl SequentialArea {
     pub(crate) fn new(most: u32) -> SequentialArea {
-        SequentialArea { blocks: Vec::with_capacity(most as usize + 1), replaced: None, counts: (0, 0) }
+        SequentialArea { blocks: Vec::with_capacity(most as usize + 1), ..SequentialArea::default() }
+    }
+
+    /// An area with up to `most` blocks that counts merges by `in_order`.
+    pub(crate) fn judged_by(most: u32, in_order: InOrder) -> SequentialArea {
+        let most_stopped = if in_order == InOrder::Stream { most as usize } else { 0 };
+        let stopped = VecDeque::with_capacity(most_stopped + 1);
+        SequentialArea { in_order, stopped, most_stopped, ..SequentialArea::new(most) }
+    }
+
+    /// Bytes of what it remembers beside its map: logical block and offset, 4 and 2 bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        6 * self.most_stopped as u64
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -61,34 +119,98 @@ impl SequentialArea {
         (!self.blocks.is_empty()).then_some(0)
     }
 
-    /// The one whose merge copies the fewest pages; the one written longest ago among equals.
-    pub(crate) fn cheapest<N: Nand>(&self, core: &Core, flash: &Flash<N>) -> Option<usize> {
-        let cost = |it: &Sequential| {
+    /// The block that makes room.
+    pub(crate) fn victim<N: Nand>(&self, core: &Core, flash: &Flash<N>, rule: Victim) -> Option<usize> {
+        let left = |it: &Sequential| {
             let next = core.pool.next(it.block);
             core.last_mapped(flash, it.logical, next).map_or(0, |last| last + 1 - next)
         };
-        (0..self.blocks.len()).min_by_key(|&index| cost(&self.blocks[index]))
+        let price = |&index: &usize| {
+            let it = &self.blocks[index];
+            match rule {
+                Victim::Merge => {
+                    let next = core.pool.next(it.block);
+                    Merge::Full as u32 - self.kind(it, next, next + left(it)) as u32
+                }
+                Victim::Cheapest => left(it),
+                Victim::Oldest => 0,
+            }
+        };
+        (0..self.blocks.len()).min_by_key(price)
+    }
+
+    /// The kind of a merge of `it` whose pages up to `next` stand, and that copies those up to `end`.
+    fn kind(&self, it: &Sequential, next: u32, end: u32) -> Merge {
+        let full = it.gathered
+            && match self.in_order {
+                InOrder::First | InOrder::Stream => true,
+                InOrder::Half => 2 * it.host < end,
+                InOrder::Any => false,
+            };
+        match (full, it.front || end > next) {
+            (true, _) => Merge::Full,
+            (false, true) => Merge::Partial,
+            (false, false) => Merge::Switch,
+        }
+    }
+
+    /// Remembers where the host stopped in a logical block that it wrote in order.
+    fn stop(&mut self, it: &Sequential, next: u32, block_pages: u32) {
+        if self.most_stopped > 0 && !it.gathered && next > 0 && next < block_pages {
+            if self.stopped.len() == self.most_stopped {
+                self.stopped.pop_front();
+            }
+            self.stopped.push_back((it.logical, next));
+        }
+    }
+
+    /// Whether the host goes on at `offset` where it stopped in `logical`; forgets where that was.
+    fn goes_on(&mut self, logical: u32, offset: u32) -> bool {
+        let Some(at) = self.stopped.iter().position(|&(of, _)| of == logical) else { return false };
+        self.stopped.remove(at).is_some_and(|(_, stopped)| stopped == offset)
     }
 
     /// Gives a new log block to a logical block that has none. Room for it is the caller's business.
-    pub(crate) fn open<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, logical: u32) -> usize {
+    pub(crate) fn open<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        logical: u32,
+    ) -> Result<usize, Fault> {
         debug_assert!(self.find(logical).is_none());
+        let block = core.open_log(flash)?;
         flash.counters.count(&SEQUENTIAL_BLOCKS, 1);
         self.counts.0 += 1;
-        let block = core.open_log(flash);
-        self.blocks.push(Sequential { block, logical, gathered: false, closing: false });
-        self.blocks.len() - 1
+        self.blocks.push(Sequential::new(block, logical));
+        Ok(self.blocks.len() - 1)
     }
 
     /// Puts a new log block into the place of the one at `index`, whose pages will be gathered into it: the
     /// host goes back. It must be merged within the request.
-    pub(crate) fn replace<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, index: usize) -> usize {
+    pub(crate) fn replace<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        index: usize,
+    ) -> Result<usize, Fault> {
         assert!(self.replaced.is_none());
         let old = self.blocks.remove(index);
-        self.replaced = Some(old);
-        let index = self.open(core, flash, old.logical);
-        self.blocks[index].closing = true;
-        index
+        match self.open(core, flash, old.logical) {
+            Ok(index) => {
+                self.replaced = Some(old);
+                self.blocks[index].closing = true;
+                Ok(index)
+            }
+            Err(fault) => {
+                self.blocks.push(old);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Whether a block is being replaced: a merge that found no space left it so.
+    pub(crate) fn is_replacing(&self) -> bool {
+        self.replaced.is_some()
     }
 
     /// Has the log block at `index` merged at the end of the request.
@@ -133,7 +255,11 @@ impl SequentialArea {
         let (logical, offset) = core.place(lpn);
         let mut it = self.blocks.remove(index);
         assert!(it.logical == logical && core.pool.next(it.block) <= offset);
-        it.gathered |= core.pool.next(it.block) == 0 && offset > 0;
+        if core.pool.next(it.block) == 0 {
+            it.front = offset > 0;
+            it.gathered = !self.goes_on(logical, offset) && it.front;
+        }
+        it.host += 1;
         self.blocks.push(it);
         let last = self.blocks.len() - 1;
         let written = if core.copy_up_to(flash, logical, it.block, offset)? {
@@ -142,6 +268,7 @@ impl SequentialArea {
             None
         };
         if written.is_none() {
+            self.blocks[last].broken = true;
             self.dissolve(core, flash, last)?;
         } else if core.pool.next(it.block) == core.layout().block_pages {
             self.complete(core, flash, last)?;
@@ -157,19 +284,20 @@ impl SequentialArea {
         flash: &mut Flash<N>,
         index: usize,
     ) -> Result<Merge, Fault> {
+        core.secure_trims(flash)?;
         let it = self.blocks[index];
+        if it.broken {
+            return self.dissolve(core, flash, index).map(|()| Merge::Full);
+        }
         let next = core.pool.next(it.block);
         let end = core.last_mapped(flash, it.logical, next).map_or(next, |last| last + 1);
         if !core.copy_up_to(flash, it.logical, it.block, end)? {
-            self.dissolve(core, flash, index)?;
-            return Ok(Merge::Full);
+            self.blocks[index].broken = true;
+            return self.dissolve(core, flash, index).map(|()| Merge::Full);
         }
         self.blocks.remove(index);
-        let kind = match (it.gathered, end > next) {
-            (true, _) => Merge::Full,
-            (false, true) => Merge::Partial,
-            (false, false) => Merge::Switch,
-        };
+        let kind = self.kind(&it, next, end);
+        self.stop(&it, next, core.layout().block_pages);
         self.counts.1 += u32::from(kind != Merge::Full);
         core.switch(flash, it.logical, it.block)?;
         self.release_replaced(core, flash)?;
@@ -186,8 +314,10 @@ impl SequentialArea {
         flash: &mut Flash<N>,
         index: usize,
     ) -> Result<(), Fault> {
-        let it = self.blocks.remove(index);
+        let it = self.blocks[index];
         core.full_merge(flash, it.logical)?;
+        self.blocks.remove(index);
+        self.stop(&it, core.pool.next(it.block), core.layout().block_pages);
         self.release_replaced(core, flash)?;
         self.emptied(core, flash, it)
     }
@@ -214,6 +344,7 @@ impl SequentialArea {
     ) -> Result<(), Fault> {
         let Some(index) = self.find(logical) else { return Ok(()) };
         let it = self.blocks.remove(index);
+        self.stop(&it, core.pool.next(it.block), core.layout().block_pages);
         self.emptied(core, flash, it)
     }
 
@@ -233,7 +364,7 @@ impl SequentialArea {
                 logs.remove(at);
                 // What was copied into it is not known any more: nothing, if it began with the host's first
                 // page.
-                self.blocks.insert(0, Sequential { block, logical, gathered: false, closing: false });
+                self.blocks.insert(0, Sequential::new(block, logical));
             }
         }
     }

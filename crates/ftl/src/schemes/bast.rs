@@ -141,14 +141,15 @@ impl Bast {
         while core.log_count() >= core.log_limit() {
             self.shrink(core, flash)?;
         }
-        self.log_of[logical as usize] = core.open_log(flash);
+        self.log_of[logical as usize] = core.open_log(flash)?;
         self.order.push_back(logical);
         Ok(())
     }
 
     fn merge<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, logical: u32) -> Result<(), Fault> {
-        let block = std::mem::replace(&mut self.log_of[logical as usize], NONE);
+        core.merge_pair(flash, logical, self.log_of[logical as usize])?;
+        self.log_of[logical as usize] = NONE;
         self.remove(logical);
-        core.merge_pair(flash, logical, block).map(|_| ())
+        Ok(())
     }
 }

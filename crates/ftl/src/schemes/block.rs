@@ -60,7 +60,7 @@ impl Policy for Block {
                 None => match core.write_in_place(flash, page.lpn, at)? {
                     Some(done) => Some(done),
                     None => {
-                        let index = self.rewriting.open(core, flash, logical);
+                        let index = self.rewriting.open(core, flash, logical)?;
                         self.rewriting.close_after_request(index);
                         self.rewriting.write(core, flash, index, page.lpn, at)?
                     }

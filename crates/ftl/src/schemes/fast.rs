@@ -102,8 +102,7 @@ impl Fast {
             let Some(victim) = self.random.blocks.pop_front() else { return Err(core.no_space(1)) };
             self.random.merge(core, flash, &mut self.sequential, victim)?;
         }
-        self.random.open(core, flash);
-        Ok(())
+        self.random.open(core, flash).map(|_| ())
     }
 }
 
@@ -127,13 +126,17 @@ pub(crate) fn write_to_data_or_sw<N: Nand>(
         if let Some(old) = sequential.oldest() {
             sequential.complete(core, flash, old)?;
         }
-        let index = sequential.open(core, flash, logical);
+        let index = sequential.open(core, flash, logical)?;
         return sequential.write(core, flash, index, page.lpn, at);
     }
     let Some(mut index) = owned else { return Ok(None) };
     let next = sequential.next(core, index);
+    if offset < next && sequential.is_replacing() {
+        sequential.complete(core, flash, index)?;
+        return Ok(None);
+    }
     if offset < next {
-        index = sequential.replace(core, flash, index);
+        index = sequential.replace(core, flash, index)?;
     } else if offset > next {
         sequential.close_after_request(index);
     }

@@ -7,13 +7,18 @@
 //! | SW log block | [`Faster::sequential`], as in FAST | `schemes/fast.rs` |
 //! | RW log blocks, round robin | [`Faster::random`] | `log_block/random.rs` |
 //! | second chance | [`Faster::reclaim`]: a valid page of the oldest block goes to the youngest once | |
-//! | full merge | a page that comes round again | `log_block/merge.rs` |
+//! | isolation of cold pages | [`Faster::isolate`]: a page that comes round again goes to log blocks of its own | |
+//! | full merge | the pages of the oldest of those | `log_block/merge.rs` |
 //!
-//! Choices: the room for moved pages is the log block that the host writes, opened before the oldest is
-//! emptied. A page that finds no room there is merged. A rewrite by the host gives a page a new second
-//! chance.
+//! The paper's text was not at hand; its abstract names the two techniques. Choices:
+//! - The room for moved pages is the log block that the host writes, opened before the oldest is emptied. A
+//!   page that finds no room there is merged. A rewrite by the host gives a page a new second chance.
+//! - The isolated blocks are a FIFO of up to `isolation` percent of the log. Cold pages wait there for others
+//!   of their logical block, with which one full merge takes them out, and leave the turns of the log to
+//!   pages that are rewritten. The oldest block is merged when the area is full.
 
 use super::fast::write_to_data_or_sw;
+use crate::counters::Stat;
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
@@ -22,17 +27,29 @@ use crate::log_block::stats::{
     SEQUENTIAL_BLOCKS, SWITCH_MERGES,
 };
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
-use crate::scheme::{Config, ConfigError, Info};
-use nand::{Done, Fault, Nand};
+use crate::scheme::{Config, ConfigError, Info, Parameter};
+use nand::{Done, Fault, Lpn, Nand};
+
+/// Pages that had their second chance for nothing.
+const ISOLATED: Stat = Stat::new(
+    9,
+    "isolated",
+    "pages",
+    "valid log pages that came round again and moved to the log blocks for cold pages",
+);
 
 /// FASTer.
 pub type FasterFtl = LogBlock<Faster>;
 
-/// One sequential log block, the rest random, with a second chance.
+/// One sequential log block, the rest random, with a second chance, or for cold pages.
 #[derive(Clone, Debug)]
 pub struct Faster {
     sequential: SequentialArea,
     random: RandomArea,
+    /// Log blocks for cold pages.
+    isolated: RandomArea,
+    /// The most that they may be of the log, %.
+    isolation: f64,
 }
 
 impl Policy for Faster {
@@ -49,13 +66,26 @@ impl Policy for Faster {
             SECOND_CHANCES,
             SECOND_CHANCES_USED,
             SEQUENTIAL_BLOCKS,
+            ISOLATED,
         ],
-        parameters: &[LOG],
+        parameters: &[
+            LOG,
+            Parameter {
+                name: "isolation",
+                default: "25",
+                what: "most of the log that holds isolated cold pages, %; 0: they are merged at once",
+            },
+        ],
     };
     const LEAST_LOG: u32 = 3;
 
-    fn new(_config: &Config, layout: &Layout) -> Result<Self, ConfigError> {
-        Ok(Faster { sequential: SequentialArea::new(1), random: RandomArea::new(layout) })
+    fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError> {
+        Ok(Faster {
+            sequential: SequentialArea::new(1),
+            random: RandomArea::new(layout),
+            isolated: RandomArea::new(layout),
+            isolation: config.number(&Self::INFO, "isolation", 0.0..=90.0)?,
+        })
     }
 
     fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, mut logs: Vec<u32>) {
@@ -83,11 +113,13 @@ impl Policy for Faster {
     }
 
     fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
-        self.random.merge_oldest(core, flash, &mut self.sequential)
+        let area = if self.random.len() > 0 { &mut self.random } else { &mut self.isolated };
+        area.merge_oldest(core, flash, &mut self.sequential)
     }
 
     fn log_blocks(&self, each: &mut dyn FnMut(u32)) {
-        self.sequential.iter().chain(self.random.blocks.iter().copied()).for_each(each);
+        let random = self.random.blocks.iter().chain(&self.isolated.blocks).copied();
+        self.sequential.iter().chain(random).for_each(each);
     }
 
     fn memory(&self, layout: &Layout) -> Vec<(&'static str, u64)> {
@@ -101,14 +133,16 @@ impl Policy for Faster {
 }
 
 impl Faster {
-    /// Opens an RW log block and empties the oldest ones until there are not too many. Each page moves once
-    /// only, so that this comes to an end.
+    /// Opens an RW log block and empties the oldest ones until there are not too many. Each page moves twice
+    /// only, so that this comes to an end. When blocks have failed and the log is smaller than it may be, one
+    /// is left, and the next write is refused.
     fn make_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         loop {
             if self.random.rear(core).is_none() {
-                self.random.open(core, flash);
+                self.random.open(core, flash)?;
             }
-            if self.random.len() < core.log_limit() {
+            let others = core.log_limit().saturating_sub(self.isolated.len()).max(2);
+            if self.random.len() < others {
                 return Ok(());
             }
             self.reclaim(core, flash)?;
@@ -117,6 +151,11 @@ impl Faster {
 
     fn reclaim<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         let Some(victim) = self.random.blocks.pop_front() else { return Err(core.no_space(1)) };
+        let emptied = self.empty(core, flash, victim);
+        self.random.back(victim, emptied)
+    }
+
+    fn empty<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, victim: u32) -> Result<(), Fault> {
         chosen(core, flash, victim);
         for position in 0..core.layout().block_pages {
             let Some(lpn) = core.log_lpn(flash, victim, position) else { continue };
@@ -124,10 +163,39 @@ impl Faster {
             if fresh && self.random.move_to_rear(core, flash, lpn)? {
                 continue;
             }
-            let (logical, _) = core.place(lpn);
-            core.full_merge(flash, logical)?;
-            self.sequential.merged(core, flash, logical)?;
+            if !fresh && self.isolate(core, flash, lpn)? {
+                continue;
+            }
+            // Making room for isolated pages may have merged it.
+            if core.log_lpn(flash, victim, position).is_some() {
+                let (logical, _) = core.place(lpn);
+                core.full_merge(flash, logical)?;
+                self.sequential.merged(core, flash, logical)?;
+            }
         }
         self.random.free(core, flash, victim)
+    }
+
+    /// Moves a cold page to the log blocks for such pages, and merges the oldest of these when they are too
+    /// many. `false`: the page is to be merged, or was.
+    fn isolate<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, lpn: Lpn) -> Result<bool, Fault> {
+        let limit = core.log_limit();
+        let most =
+            ((f64::from(limit) * self.isolation / 100.0) as u32).min(limit.saturating_sub(Self::LEAST_LOG));
+        if most == 0 {
+            return Ok(false);
+        }
+        if self.isolated.rear(core).is_none() {
+            while self.isolated.len() >= most {
+                self.isolated.merge_oldest(core, flash, &mut self.sequential)?;
+            }
+            if core.log_page(lpn).is_none() {
+                return Ok(false);
+            }
+            self.isolated.open(core, flash)?;
+        }
+        let moved = self.isolated.take_in(core, flash, lpn)?;
+        flash.counters.count(&ISOLATED, u64::from(moved));
+        Ok(moved)
     }
 }

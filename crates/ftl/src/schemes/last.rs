@@ -56,7 +56,7 @@ impl Policy for Last {
         ],
         parameters: &[
             LOG,
-            Parameter { name: "threshold", default: "2", what: "pages of a sequential request" },
+            Parameter { name: "threshold", default: "2", what: "sequential requests have more pages" },
             Parameter { name: "hot", default: "50", what: "most of the random area that is hot, %" },
         ],
     };
@@ -91,7 +91,7 @@ impl Policy for Last {
         let owned = self.sequential.find(logical);
         let in_order = owned.is_some_and(|index| self.sequential.next(core, index) == offset);
         let mut done = if owned.is_none() { core.write_in_place(flash, page.lpn, at)? } else { None };
-        if done.is_none() && (page.size >= self.threshold || in_order) {
+        if done.is_none() && (page.size > self.threshold || in_order) {
             done = self.write_sequential(core, flash, page.lpn, at)?;
         }
         let hot = self.is_hot(core, page.lpn);
@@ -154,7 +154,10 @@ impl Last {
                 self.sequential.complete(core, flash, victim)?;
             }
         }
-        let index = owned.unwrap_or_else(|| self.sequential.open(core, flash, logical));
+        let index = match owned {
+            Some(index) => index,
+            None => self.sequential.open(core, flash, logical)?,
+        };
         self.sequential.write(core, flash, index, lpn, at)
     }
 
@@ -171,8 +174,7 @@ impl Last {
             area.merge(core, flash, &mut self.sequential, victim)?;
         }
         let area = if hot { &mut self.hot } else { &mut self.cold };
-        area.open(core, flash);
-        Ok(())
+        area.open(core, flash).map(|_| ())
     }
 
     /// Erases the random log blocks whose last valid page went.
@@ -181,9 +183,9 @@ impl Last {
             for area in [&mut self.hot, &mut self.cold] {
                 if core.is_dead_log(block) && Some(block) != area.rear(core) {
                     if let Some(at) = area.blocks.iter().position(|&other| other == block) {
+                        area.free(core, flash, block)?;
                         area.blocks.remove(at);
                         flash.counters.count(&EARLY_REUSES, 1);
-                        area.free(core, flash, block)?;
                     }
                 }
             }

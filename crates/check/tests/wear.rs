@@ -1,0 +1,30 @@
+//! The log-block schemes on devices whose blocks fail early: they end with an answer, without a panic, and
+//! what was written stays readable.
+
+use check::wear_out;
+use ftl::schemes;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seeds 1 and 3 hung `faster`.
+const SEEDS: [u64; 6] = [1, 2, 3, 4, 5, 6];
+
+#[test]
+fn log_block_schemes_end_with_an_answer() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    let fresh = now.as_nanos() as u64;
+    println!("fresh seed: {fresh}");
+    std::thread::scope(|scope| {
+        for &scheme in schemes::LOG_BLOCK {
+            scope.spawn(move || {
+                let mut ended = 0;
+                for seed in SEEDS.into_iter().chain([fresh]) {
+                    match wear_out(scheme, seed) {
+                        Ok(report) => ended += u32::from(report.ended),
+                        Err(failure) => panic!("{failure}"),
+                    }
+                }
+                assert!(ended > 0, "{scheme}: no device came to its end");
+            });
+        }
+    });
+}
