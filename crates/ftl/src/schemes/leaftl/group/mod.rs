@@ -45,6 +45,20 @@ impl Set {
         Set(std::array::from_fn(|word| below(usize::from(last) + 1, word) & !below(usize::from(first), word)))
     }
 
+    /// Every `stride`-th offset from `first` to `last`.
+    pub fn strided(first: u8, last: u8, stride: u32) -> Set {
+        if stride == 1 {
+            return Set::range(first, last);
+        }
+        let mut set = Set::default();
+        let mut at = u32::from(first);
+        while at <= u32::from(last) {
+            set.0[at as usize / 64] |= 1 << (at % 64);
+            at += stride;
+        }
+        set
+    }
+
     fn with(self, other: Set) -> Set {
         Set(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
@@ -136,8 +150,11 @@ impl Piece {
         }
         let (first, last) = (members.first(), members.last());
         (self.segment.start, self.segment.length) = (first, last - first);
-        let in_range: Set = (first..=last).collect();
-        self.members = if self.segment.slope.is_approximate() { members } else { self.members.and(in_range) };
+        if self.segment.slope.is_approximate() {
+            self.members = members;
+        } else {
+            self.members = self.members.and(Set::range(first, last));
+        }
     }
 }
 
@@ -342,7 +359,13 @@ impl Group {
         }
         for piece in self.pieces.iter().filter(|piece| piece.segment.slope.is_approximate()) {
             bytes.push((piece.members.count() - 1) as u8);
-            bytes.extend(piece.members.iter());
+            for (word, &bits) in (0..).zip(&piece.members.0) {
+                let mut bits = bits;
+                while bits != 0 {
+                    bytes.push(64 * word + bits.trailing_zeros() as u8);
+                    bits &= bits - 1;
+                }
+            }
         }
     }
 
@@ -355,10 +378,10 @@ impl Group {
         for (level, &count) in (0..).zip(&bytes[1..=levels]) {
             for _ in 0..=count {
                 let segment = Segment::from_bytes(&bytes[at..]);
-                let members = match segment.slope.stride() {
-                    _ if segment.slope.is_approximate() => Set::default(),
-                    1 => Set::range(segment.start, segment.last()),
-                    stride => (segment.start..=segment.last()).step_by(stride as usize).collect(),
+                let members = if segment.slope.is_approximate() {
+                    Set::default()
+                } else {
+                    Set::strided(segment.start, segment.last(), segment.slope.stride())
                 };
                 self.pieces.push(Piece { segment, members, level });
                 at += Segment::BYTES;
