@@ -26,6 +26,9 @@ pub(crate) struct Ills {
     pub decay: bool,
 }
 
+/// Values of parameters, by scheme, with which it does often what it does else after long loads alone.
+const EAGER: &[(&str, &str, &[&str])] = &[("learnedftl", "price", &["0.1", "0.5", "6"])];
+
 impl Shape {
     /// A shape by chance, on which `S` can be opened.
     pub fn random<S: Scheme>(
@@ -66,6 +69,12 @@ impl Shape {
         let exported = (usable - spare) * entries / (entries + 2);
         let mut config = Config::new(exported, u64::from(dice.between(256, 1024)));
         config.parameters.clone_from(parameters);
+        for &(scheme, name, values) in EAGER {
+            if scheme == S::INFO.name && !parameters.contains_key(name) {
+                let value = values[dice.below(values.len() as u32) as usize];
+                config.parameters.insert(name.to_owned(), value.to_owned());
+            }
+        }
         let device = Device::tiny(geometry, exported);
         let mut shape = Shape { device, options, config };
         shape.fit::<S>()?;
@@ -85,7 +94,10 @@ impl Shape {
         };
         let exported = 750;
         let options = SimOptions { keep_stale: true, ..SimOptions::default() };
-        let config = Config::new(exported, 512);
+        let mut config = Config::new(exported, 512);
+        for &(_, name, values) in EAGER.iter().filter(|(scheme, ..)| *scheme == S::INFO.name) {
+            config.parameters.insert(name.to_owned(), values[0].to_owned());
+        }
         let mut shape = Shape { device: Device::tiny(geometry, exported), options, config };
         shape.fit::<S>()?;
         Ok(shape)

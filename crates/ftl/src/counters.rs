@@ -139,7 +139,7 @@ pub struct Counters {
     pub collections_data: u64,
     /// Translation superblocks collected.
     pub collections_translation: u64,
-    /// Groups of LPNs brought together and trained; parts of groups, where one is larger than a superblock.
+    /// Groups of LPNs brought together and learned.
     pub collections_group: u64,
     /// Superblocks and parts of groups that were rewritten because they had lain long.
     pub rewrites: u64,

@@ -93,7 +93,13 @@ pub struct Space {
     pooled: u32,
     /// Superblocks that hold neither what the host sees, nor its mapping, nor the collection reserve.
     pub(crate) spare: u32,
+    /// Valid pages and capacity of the data superblocks that were emptied for room lately, the older ones
+    /// with less weight.
+    emptied: (u64, u64),
 }
+
+/// Superblocks emptied over which [`Space::emptied`] averages, for the most part.
+const LATELY: u64 = 32;
 
 impl Space {
     /// Every superblock free, as on a fresh array.
@@ -112,6 +118,7 @@ impl Space {
             valid_pages: [0; 3],
             pooled: 0,
             spare: 0,
+            emptied: (0, 0),
             geometry,
         };
         for superblock in 0..count {
@@ -437,6 +444,20 @@ impl Space {
     pub(crate) fn oldest(&self) -> Option<u32> {
         let closed = (0..).zip(&self.superblocks).filter(|(superblock, _)| self.is_listed(*superblock));
         closed.min_by_key(|(_, it)| it.epoch).map(|(superblock, _)| superblock)
+    }
+
+    /// Valid pages and capacity of the data superblocks that collection emptied for room lately: what a page
+    /// of room costs in moves. Both are 0 when it has not emptied any.
+    pub fn emptied(&self) -> (u64, u64) {
+        self.emptied
+    }
+
+    /// A superblock with user data is going to be emptied for room.
+    pub(crate) fn empties(&mut self, superblock: u32) {
+        let it = &self.superblocks[superblock as usize];
+        let fade = |sum: u64| sum - sum / LATELY;
+        self.emptied.0 = fade(self.emptied.0) + u64::from(it.valid);
+        self.emptied.1 = fade(self.emptied.1) + u64::from(it.capacity);
     }
 
     /// Takes a closed superblock out of the buckets to empty it.

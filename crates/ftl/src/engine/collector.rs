@@ -46,6 +46,9 @@ impl Victim {
             VictimPolicy::Greedy => flash.space.fewest_valid(),
             VictimPolicy::CostBenefit => flash.space.best_benefit(),
         }?;
+        if flash.space.kind(superblock) == PageKind::Data {
+            flash.space.empties(superblock);
+        }
         Some(Victim::take(flash, superblock, Cause::Collection))
     }
 
@@ -302,14 +305,13 @@ impl<C> Collector<C> {
         flash: &mut Flash<N>,
         parts: &mut Parts<M, P>,
     ) -> Result<()> {
-        match parts.placement.next_pages(&parts.mapping, &parts.pages, flash, &mut self.next)? {
+        match parts.placement.next_pages(&mut parts.mapping, &parts.pages, flash, &mut self.next)? {
             Some(known) => self.done = flash.join(self.done, known),
             None => {
                 self.gathering = None;
                 self.phase = Phase::Idle;
-                match self.cause {
-                    Cause::Rewrite => flash.counters.rewrites += 1,
-                    _ => flash.counters.collections_group += 1,
+                if self.cause == Cause::Rewrite {
+                    flash.counters.rewrites += 1;
                 }
             }
         }

@@ -37,6 +37,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             journal,
             foreground: config.foreground_superblocks,
             background,
+            reads: 0,
             guess: PhantomData,
         })
     }

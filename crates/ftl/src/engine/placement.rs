@@ -58,13 +58,9 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
         flash.program(stream, PageKind::Data, lpn.0, content, from, cause, after)
     }
 
-    /// The mapping of `lpn` was changed by the host.
-    #[inline]
-    fn changed(&mut self, _mapping: &M, _lpn: Lpn) {}
-
     /// Whether [`Placement::gather`] should be asked.
     #[inline]
-    fn is_gathering_due(&self) -> bool {
+    fn is_gathering_due(&self, _mapping: &M) -> bool {
         false
     }
 
@@ -84,7 +80,7 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
     /// `None` when the gathering is complete.
     fn next_pages<N: Nand>(
         &mut self,
-        _mapping: &M,
+        _mapping: &mut M,
         _pages: &M::Pages,
         _flash: &mut Flash<N>,
         _next: &mut Vec<Ppn>,

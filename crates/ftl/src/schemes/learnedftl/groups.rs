@@ -18,22 +18,19 @@
 //! opened, groups write into the one with the most free pages, whoever owns it. On a nearly full device that
 //! is all there is.
 //!
-//! When a group is due: as soon as `retrain` of its pages have no prediction; earlier where random writes
-//! would fill three quarters of the spare room before all groups are through ([`Groups::changed`],
-//! [`Groups::open`]). The pace follows from that ([`Groups::pace`]).
+//! When a group is due is a matter of what its double reads cost: see `benefit`.
 
+use super::benefit::RECORD_BYTES;
 use super::LearnedTable;
 use crate::counters::Cause;
 use crate::engine::collector::Grouped;
 use crate::engine::{Gathering, Placement};
 use crate::flash::Flash;
 use crate::list::NONE;
-use crate::mapping::Mapping;
-use crate::scheme::{Config, ConfigError, Info, Memory};
+use crate::scheme::{Config, ConfigError, Memory};
 use crate::space::Stream;
 use crate::table::{entry_in, mapped, Table};
 use nand::{Done, Lpn, Nand, Ppn, Result};
-use std::collections::VecDeque;
 use std::ops::Range;
 
 /// An open superblock for host pages.
@@ -54,14 +51,13 @@ const SEQUENTIAL: u8 = 4;
 const PER_SPARE: u32 = 32;
 /// Superblocks that are open for groups at most: the jobs that the paper's experiments run side by side.
 const MOST_OPEN: u32 = 64;
-/// Share of the spare room that is full of pages to be collected when all groups are due at the latest. When
-/// the rest is full too, superblocks are emptied for room, and what a group had in order is scattered again.
-const LEAST_ROOM: f64 = 0.75;
+/// Steps of gathering for each page of the host, at most: on 64 dies they delay it by a program's time or so.
+const MOST_STEPS: u32 = 16;
 /// Streams of a group that are told apart.
 const HEADS: usize = 8;
-/// Bytes of a group as a firmware would pack it: LPN, slot and count of each head, three counts of 4 bytes,
-/// flags and turn.
-const GROUP_BYTES: u64 = HEADS as u64 * 6 + 3 * 4 + 2;
+/// Bytes of a group as a firmware would pack it: LPN, slot and count of each head, last head and turn, the
+/// count of its mapped pages, and what is known of its double reads.
+const GROUP_BYTES: u64 = HEADS as u64 * 6 + 2 + 4 + RECORD_BYTES;
 /// Bytes of a slot: its owner and last use. The superblock and its next page are the device's, as for any
 /// stream.
 const SLOT_BYTES: u64 = 6;
@@ -92,12 +88,6 @@ struct Group {
     /// The head of the last write, and the one to be replaced next.
     last: u8,
     turn: u8,
-    /// Pages written since it was collected, other than in sequence.
-    written: u32,
-    /// Of these, pages written into superblocks of other groups.
-    encroached: u32,
-    /// Stands in the queue of groups to collect.
-    is_due: bool,
 }
 
 impl Group {
@@ -122,57 +112,29 @@ impl Group {
     }
 }
 
-/// Share of a group's pages that are overwritten when as many volumes of it were written, at random: 1 -
-/// exp(-volumes), in operations that give the same on any machine.
-fn lost_by(volumes: f64) -> f64 {
-    volumes / (1.0 + volumes / 2.0)
-}
-
 /// A group that is being collected, in parts.
 #[derive(Clone, Debug)]
 struct Collecting {
     group: u32,
-    /// The slot that receives it.
-    slot: usize,
+    /// The slot that receives it. Without one to spare it goes where collection copies to.
+    slot: Option<usize>,
     /// The LPNs still to come.
     lpns: Range<u32>,
     cause: Cause,
-}
-
-/// When groups are collected, as shares of a group's mapped pages.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Pages without a prediction, and pages written since the last collection.
-    retrain: f64,
-    /// Pages written into superblocks of other groups.
-    encroachment: f64,
-    /// Valid share of the array above which no group is collected.
-    crowded: f64,
-}
-
-impl Settings {
-    /// As configured.
-    pub fn of(info: &Info, config: &Config) -> Result<Settings, ConfigError> {
-        Ok(Settings {
-            retrain: config.number(info, "retrain", 0.01..=1.0)?,
-            encroachment: config.number(info, "encroachment", 0.01..=1000.0)?,
-            crowded: config.number(info, "crowded", 0.0..=1.0)?,
-        })
-    }
+    /// Steps for each page of the host.
+    pace: u32,
 }
 
 /// Groups and their superblocks.
 #[derive(Clone, Debug)]
 pub struct Groups {
     lpns: u32,
-    settings: Settings,
     cross_group: bool,
     slots: Vec<Slot>,
     limit: usize,
     /// Pages that the host wrote.
     writes: u64,
     groups: Vec<Group>,
-    due: VecDeque<u32>,
     /// The LPN that continues the host request written last, and its pages from there on.
     request: (u32, u32),
     /// The group being collected, or rewritten.
@@ -185,7 +147,7 @@ pub struct Groups {
     rewritten: u32,
     /// Free superblocks below which none is opened for a group that could write elsewhere.
     spare: u32,
-    /// Groups are collected: the technique is on, and there is room for it.
+    /// Groups are gathered: the technique is on, and there is room for it.
     may_gather: bool,
     exported_pages: u32,
 }
@@ -204,27 +166,30 @@ impl Groups {
     /// `next` gives.
     fn begin_part<N: Nand>(
         &mut self,
+        mapping: &mut LearnedTable,
         flash: &mut Flash<N>,
         cause: Cause,
-        next: impl FnOnce(&mut Self) -> Option<u32>,
+        next: impl FnOnce(&mut Self, &mut LearnedTable) -> Option<u32>,
     ) -> Option<Gathering> {
         if self.collecting.is_none() {
-            let group = next(self)?;
-            self.collect(flash, group, cause);
+            let group = next(self, mapping)?;
+            let writes = mapping.benefit.begin(group);
+            self.collect(flash, group, cause, self.pace(writes));
         }
         let collecting = self.collecting.as_mut()?;
         let first = collecting.lpns.start;
         collecting.lpns.start = collecting.lpns.end.min(first + self.part_lpns);
         self.part = first..collecting.lpns.start;
-        let (stream, cause) = (self.slots[collecting.slot].stream, collecting.cause);
-        Some(Gathering { stream, cause, pace: self.pace() })
+        let Collecting { slot, cause, pace, .. } = *collecting;
+        let stream = slot.map_or(Stream::COLLECTION, |slot| self.slots[slot].stream);
+        Some(Gathering { stream, cause, pace })
     }
 
-    /// Steps of collecting groups for each page of the host, copies for the most part, so that as many groups
-    /// are collected as are due, and a few more.
-    fn pace(&self) -> u32 {
-        let retrain = self.settings.retrain;
-        (1.0 / retrain - 0.5).ceil() as u32 + 1
+    /// Steps of collecting a group for each page of the host, copies for the most part. With one step a page
+    /// for each of the `writes` pages that were written of it since the last time, groups would be collected
+    /// as fast as they become due; it goes twice as fast.
+    fn pace(&self, writes: u32) -> u32 {
+        (2 * self.lpns).div_ceil(writes.max(1)).min(MOST_STEPS - 1) + 1
     }
 
     /// The group of an LPN.
@@ -238,7 +203,13 @@ impl Groups {
     /// else, or when no more may be open, the one that such groups share; else the open one with the most
     /// free pages, whoever owns it.
     #[inline]
-    fn choose<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32) -> Stream {
+    fn choose<N: Nand>(
+        &mut self,
+        mapping: &mut LearnedTable,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+    ) -> Stream {
         let spare = flash.free_superblocks() > self.spare;
         let group = self.of(lpn);
         if self.request != (lpn.0, rest) {
@@ -249,7 +220,7 @@ impl Groups {
         let it = &mut self.groups[group as usize];
         let head = &mut it.heads[it.last as usize];
         head.next = lpn.0 + 1;
-        it.written += u32::from(!head.is_sequential());
+        mapping.benefit.written(group, head.is_sequential());
         let (slot, wants_own) = (head.slot as usize, head.is_sequential() || !self.cross_group);
         let is_own = self.slots[slot].owner == group;
         let is_shared = self.slots[slot].owner == NONE;
@@ -265,10 +236,6 @@ impl Groups {
         self.groups[group as usize].write_to(slot);
         self.writes += 1;
         self.slots[slot].used = self.writes;
-        let owner = self.slots[slot].owner;
-        if owner != group && owner != NONE {
-            self.encroach(group, owner);
-        }
         self.slots[slot].stream
     }
 
@@ -282,7 +249,7 @@ impl Groups {
     }
 
     fn receives(&self, slot: usize) -> bool {
-        self.collecting.as_ref().is_some_and(|collecting| collecting.slot == slot)
+        self.collecting.as_ref().is_some_and(|collecting| collecting.slot == Some(slot))
     }
 
     fn may_allot<N: Nand>(&self, flash: &Flash<N>, spare: bool) -> bool {
@@ -323,84 +290,41 @@ impl Groups {
         Some(head.slot as usize)
     }
 
-    /// `group` writes a page into a superblock of `owner`. At the threshold both are collected.
-    #[inline]
-    fn encroach(&mut self, group: u32, owner: u32) {
-        let it = &mut self.groups[group as usize];
-        it.encroached += 1;
-        if f64::from(it.encroached) >= self.settings.encroachment * f64::from(self.lpns) {
-            it.encroached = 0;
-            self.make_due(group);
-            self.make_due(owner);
-        }
-    }
-
     // Collection
-
-    fn make_due(&mut self, group: u32) {
-        if !self.groups[group as usize].is_due {
-            self.groups[group as usize].is_due = true;
-            self.due.push_back(group);
-        }
-    }
-
-    /// Takes a group that is due: of those, the one with the most pages without a prediction, which are the
-    /// pages whose predecessors are invalid. A group with half of `retrain` or less to gain is passed
-    /// over.
-    fn take_due(&mut self, mapping: &LearnedTable) -> Option<u32> {
-        while !self.due.is_empty() {
-            let at = (0..self.due.len())
-                .max_by_key(|&at| (mapping.untrained(self.due[at]).1, std::cmp::Reverse(at)))
-                .unwrap_or(0);
-            let group = self.due.swap_remove_back(at)?;
-            let (mapped, gain) = mapping.untrained(group);
-            let it = &mut self.groups[group as usize];
-            it.is_due = false;
-            if f64::from(gain) > self.settings.retrain / 2.0 * f64::from(mapped) {
-                return Some(group);
-            }
-            it.encroached = 0;
-        }
-        None
-    }
-
-    /// Takes all groups off the queue: there is no room to collect any.
-    fn none_due(&mut self) {
-        for group in self.due.drain(..) {
-            self.groups[group as usize].is_due = false;
-            self.groups[group as usize].written = 0;
-        }
-    }
 
     /// The group whose turn it is to be rewritten; `None` when nothing is mapped.
     fn next_to_rewrite(&mut self, mapping: &LearnedTable) -> Option<u32> {
         let groups = self.groups.len() as u32;
         let mut turns = (1..=groups).map(|step| (self.rewritten + step) % groups);
-        let group = turns.find(|&group| mapping.untrained(group).0 > 0)?;
+        let group = turns.find(|&group| mapping.mapped[group as usize] > 0)?;
         self.rewritten = group;
         Some(group)
     }
 
     /// Begins the collection of a group into superblocks of its own. A slot without pages left is taken for
     /// it; when there is none, the one with the fewest gives them up.
-    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, cause: Cause) {
+    fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, cause: Cause, pace: u32) {
         // Not the slot that the page under way was promised to.
         let is_promised = |at: &usize| self.slots[*at].used == self.writes;
         let others = (0..self.slots.len()).filter(|at| !is_promised(at));
-        let slot = others.min_by_key(|&at| flash.space.left(self.slots[at].stream)).unwrap_or(0);
-        flash.space.close(self.slots[slot].stream);
-        self.slots[slot].owner = group;
-        let it = &mut self.groups[group as usize];
-        (it.written, it.encroached) = (0, 0);
+        let slot = others.min_by_key(|&at| flash.space.left(self.slots[at].stream));
+        if let Some(slot) = slot {
+            flash.space.close(self.slots[slot].stream);
+            self.slots[slot].owner = group;
+        }
         let lpns = group * self.lpns..((group + 1) * self.lpns).min(self.exported_pages);
-        self.collecting = Some(Collecting { group, slot, lpns, cause });
+        self.collecting = Some(Collecting { group, slot, lpns, cause, pace });
     }
 
     /// A part is complete. After the last one the group goes on writing where it ended.
-    fn part_collected(&mut self) {
-        if let Some(Collecting { group, slot, .. }) = self.collecting.take_if(|it| it.lpns.is_empty()) {
-            let it = &mut self.groups[group as usize];
-            it.heads.iter_mut().for_each(|head| head.slot = slot as u32);
+    fn part_collected<N: Nand>(&mut self, flash: &mut Flash<N>) {
+        if let Some(Collecting { group, slot, cause, .. }) = self.collecting.take_if(|it| it.lpns.is_empty())
+        {
+            flash.counters.collections_group += u64::from(cause == Cause::Collection);
+            if let Some(slot) = slot {
+                let it = &mut self.groups[group as usize];
+                it.heads.iter_mut().for_each(|head| head.slot = slot as u32);
+            }
         }
     }
 }
@@ -428,23 +352,18 @@ impl Placement<LearnedTable> for Groups {
         let geometry = flash.nand().geometry().clone();
         let may_open = spare_superblocks.saturating_sub(geometry.superblocks() / PER_SPARE);
         let limit = if cross_group { may_open.min(MOST_OPEN) } else { groups } as usize;
-        let mut settings = Settings::of(&LearnedTable::INFO, config)?;
-        let room = f64::from(spare_superblocks) * f64::from(geometry.superblock_pages());
-        let most = lost_by(LEAST_ROOM * room / (f64::from(groups) * f64::from(lpns)));
-        settings.retrain = settings.retrain.min(most);
+        let spare_pages = u64::from(spare_superblocks) * u64::from(geometry.superblock_pages());
+        mapping.benefit.set_room(spare_pages, config.exported_pages);
         flash.add_streams(limit);
         let streams = std::iter::once(Stream::HOST).chain((0..limit).map(Stream::further));
-        let group =
-            Group { heads: [Head::NONE; HEADS], last: 0, turn: 0, written: 0, encroached: 0, is_due: false };
+        let group = Group { heads: [Head::NONE; HEADS], last: 0, turn: 0 };
         Ok(Groups {
             lpns,
-            settings,
             cross_group,
             slots: streams.map(|stream| Slot { stream, owner: NONE, used: 0 }).collect(),
             limit,
             writes: 0,
             groups: vec![group; groups as usize],
-            due: VecDeque::with_capacity(groups as usize),
             request: (NONE, 0),
             collecting: None,
             part: 0..0,
@@ -463,67 +382,44 @@ impl Placement<LearnedTable> for Groups {
     #[inline]
     fn stream<N: Nand>(
         &mut self,
-        _mapping: &mut LearnedTable,
+        mapping: &mut LearnedTable,
         flash: &mut Flash<N>,
         lpn: Lpn,
         rest: u32,
     ) -> Stream {
-        self.choose(flash, lpn, rest)
-    }
-
-    /// The group is due when too many of its pages have no prediction, and as many as that of a full group
-    /// were written since it was collected: what training could not predict then, it could not now.
-    #[inline]
-    fn changed(&mut self, mapping: &LearnedTable, lpn: Lpn) {
-        if !self.may_gather {
-            return;
-        }
-        let group = self.of(lpn);
-        let it = &self.groups[group as usize];
-        let share = self.settings.retrain;
-        if !it.is_due && f64::from(it.written) >= share * f64::from(self.lpns) {
-            let (mapped, untrained) = mapping.untrained(group);
-            if f64::from(untrained) >= share * f64::from(mapped) {
-                self.make_due(group);
-            }
-        }
+        self.choose(mapping, flash, lpn, rest)
     }
 
     /// A group is due, or has parts to come.
     #[inline]
-    fn is_gathering_due(&self) -> bool {
+    fn is_gathering_due(&self, mapping: &LearnedTable) -> bool {
         let collects = |it: &Collecting| it.cause == Cause::Collection;
-        self.may_gather && (!self.due.is_empty() || self.collecting.as_ref().is_some_and(collects))
+        self.may_gather && (mapping.benefit.is_any_due() || self.collecting.as_ref().is_some_and(collects))
     }
 
     fn gather<N: Nand>(&mut self, mapping: &mut LearnedTable, flash: &mut Flash<N>) -> Option<Gathering> {
-        let valid = flash.valid_pages() as f64 / flash.space.usable_pages() as f64;
-        if valid > self.settings.crowded {
-            self.none_due();
-            return None;
-        }
-        self.begin_part(flash, Cause::Collection, |this| this.take_due(mapping))
+        self.begin_part(mapping, flash, Cause::Collection, |_, mapping| mapping.benefit.take_due())
     }
 
-    /// The next group in turn, however crowded the device is: its pages have to be written anyway, and in the
-    /// order of their LPNs they are learned.
+    /// The next group in turn, whatever it gains: its pages have to be written anyway, and in the order of
+    /// their LPNs they are learned.
     fn rewrite<N: Nand>(&mut self, mapping: &mut LearnedTable, flash: &mut Flash<N>) -> Option<Gathering> {
         if !self.may_gather {
             return None;
         }
-        self.begin_part(flash, Cause::Rewrite, |this| this.next_to_rewrite(mapping))
+        self.begin_part(mapping, flash, Cause::Rewrite, |this, mapping| this.next_to_rewrite(mapping))
     }
 
     /// Those of the next translation page: what memory holds of them, else what flash does.
     fn next_pages<N: Nand>(
         &mut self,
-        mapping: &LearnedTable,
+        mapping: &mut LearnedTable,
         table: &Table,
         flash: &mut Flash<N>,
         next: &mut Vec<Ppn>,
     ) -> Result<Option<Done>> {
         if self.part.is_empty() {
-            self.part_collected();
+            self.part_collected(flash);
             return Ok(None);
         }
         let (vtpn, slot) = table.place(Lpn(self.part.start));
@@ -540,13 +436,5 @@ impl Placement<LearnedTable> for Groups {
 
     fn add_memory(&self, memory: &mut Memory) {
         memory.parts.push(("groups", bytes(self.groups.len(), self.slots.len())));
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let due = self.groups.iter().filter(|it| it.is_due).count();
-        if due != self.due.len() {
-            return Err(format!("{due} groups are due but {} are queued", self.due.len()));
-        }
-        Ok(())
     }
 }

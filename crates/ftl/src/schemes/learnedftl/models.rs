@@ -15,6 +15,7 @@
 //! `float16` format is the paper's, read literally but for one mercy: b counts from a 4-byte base, the
 //! entry's first page: `y = base + round(k * x + b)`, 116 bytes.
 
+use super::fit::{Fitter, Line};
 use half::f16;
 use nand::{Lpn, Ppn};
 use std::ops::Range;
@@ -71,7 +72,9 @@ pub struct Models {
     format: Format,
     /// Pieces of an entry.
     per_entry: usize,
+    /// LPNs of an entry, a power of two, and which.
     entry_lpns: u32,
+    entry_shift: u32,
     /// Entries of a group.
     entries_per_group: u32,
     /// By entry and place, ascending by offset, vacant places last.
@@ -84,6 +87,8 @@ pub struct Models {
     trained: Vec<u32>,
     /// Pieces while an entry is updated: what is stored, and the accurate points.
     scratch: Vec<(Piece, u32)>,
+    /// Working memory of the controller, as the list of moves is.
+    fitter: Fitter,
 }
 
 impl Models {
@@ -97,13 +102,15 @@ impl Models {
         format: Format,
         array_pages: u32,
     ) -> Models {
-        assert!((1..=ENTRY_LPNS).contains(&entry_lpns) && pieces_per_entry > 0 && entries_per_group > 0);
+        assert!(entry_lpns.is_power_of_two() && entry_lpns <= ENTRY_LPNS);
+        assert!(pieces_per_entry > 0 && entries_per_group > 0);
         let entries = lpns.div_ceil(entry_lpns);
         let per_entry = pieces_per_entry as usize;
         Models {
             format,
             per_entry,
             entry_lpns,
+            entry_shift: entry_lpns.trailing_zeros(),
             entries_per_group,
             pieces: vec![VACANT; entries as usize * per_entry],
             bases: vec![0; entries as usize],
@@ -111,6 +118,7 @@ impl Models {
             bitmaps: vec![[0; WORDS]; entries as usize],
             trained: vec![0; entries.div_ceil(entries_per_group) as usize],
             scratch: Vec::with_capacity(per_entry + 2),
+            fitter: Fitter::new(per_entry, entry_lpns as usize),
         }
     }
 
@@ -127,7 +135,7 @@ impl Models {
     /// The entry of an LPN, and its place in it.
     #[inline]
     pub fn place(&self, lpn: Lpn) -> (usize, u32) {
-        ((lpn.0 / self.entry_lpns) as usize, lpn.0 % self.entry_lpns)
+        ((lpn.0 >> self.entry_shift) as usize, lpn.0 & (self.entry_lpns - 1))
     }
 
     /// LPNs of a group whose bit is set.
@@ -177,19 +185,20 @@ impl Models {
         right
     }
 
-    /// Learns the points of one entry, ascending by x: greedy piecewise linear regression, then an in-place
-    /// update with each piece found, then the bits of those points that are predicted right. The bits of
-    /// all these points must be clear. Points not given keep what is known of them, as far as the pieces
-    /// that knew it stay.
+    /// Learns the points of one entry, ascending by x: lines that predict most of them ([`Fitter`]), an
+    /// in-place update with each, then the bits of those points that are predicted right. The bits of all
+    /// these points must be clear. Points not given keep what is known of them, as far as the pieces that
+    /// knew it stay.
     pub fn learn(&mut self, entry: usize, points: &[Point]) {
-        let mut rest = points;
-        while rest.len() >= LEAST_POINTS {
-            let (slope, count) = fit(rest);
-            let (piece, after) = rest.split_at(count);
-            if count >= LEAST_POINTS {
-                self.update_in_place(entry, piece, slope);
+        if points.len() >= LEAST_POINTS {
+            self.fitter.fit(points);
+            for at in 0..self.fitter.lines.len() {
+                let line = self.fitter.lines[at].clone();
+                self.update_in_place(entry, points, &line);
             }
-            rest = after;
+        }
+        if self.pieces[entry * self.per_entry] == VACANT {
+            return;
         }
         // A point may be right by a piece that was made for others.
         for point in points {
@@ -199,20 +208,24 @@ impl Models {
         }
     }
 
-    /// The in-place update of figure 10: the piece through `points` takes its range; a piece that it covers
-    /// in part keeps the rest of its range, before and after. When there are more pieces than places, the
-    /// one with the fewest accurate points goes, whether old or new: step 4 of III-E1, which replaces
-    /// only a shorter model.
-    fn update_in_place(&mut self, entry: usize, points: &[Point], slope: f16) {
-        let (first, end) = (points[0], points[points.len() - 1].x + 1);
+    /// The in-place update of figure 10: the piece with `line` takes its range; a piece that it covers in
+    /// part keeps the rest of its range, before and after. Nothing changes if more predictions of other LPNs
+    /// would be lost in the range than are won (step 4 of III-E1: only a shorter model is replaced). When
+    /// there are more pieces than places, the one with the fewest accurate points goes, whether old or new.
+    fn update_in_place(&mut self, entry: usize, points: &[Point], line: &Line) {
+        let points = &points[line.points.clone()];
+        let (first, end) = (line.anchor, points[points.len() - 1].x + 1);
+        if self.count(entry, first.x, end) >= line.exact {
+            return;
+        }
         let places = entry * self.per_entry..(entry + 1) * self.per_entry;
         if self.pieces[places.start] == VACANT {
             self.bases[entry] = self.base_for(first);
         }
-        let Some(new) = self.stored(self.bases[entry], first, slope) else { return };
+        let Some(new) = self.stored(self.bases[entry], first, line.slope) else { return };
         let mut pieces = std::mem::take(&mut self.scratch);
         pieces.clear();
-        let mut lossy = self.place_among(entry, first.x..end, (new, points.len() as u32), &mut pieces);
+        let mut lossy = self.place_among(entry, first.x..end, (new, line.exact), &mut pieces);
         while pieces.len() > self.per_entry {
             let fewest = (0..pieces.len()).min_by_key(|&at| pieces[at].1).unwrap_or(0);
             pieces.swap_remove(fewest);
@@ -512,30 +525,6 @@ fn rounded(value: f64) -> i64 {
     let near = value + 0.5;
     let whole = near as i64;
     whole - i64::from(whole as f64 > near)
-}
-
-/// Greedy piecewise linear regression, one piece: the longest run of points from the first on that one line
-/// through the first predicts, rounded, without error. Keeps the cone of slopes that do; the slope is the
-/// 16-bit float in the middle of it, or 1 where that is in it. Constant work a point.
-fn fit(points: &[Point]) -> (f16, usize) {
-    let first = points[0];
-    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-    let mut slope = f16::ONE;
-    for (count, point) in points.iter().enumerate().skip(1) {
-        let dx = f64::from(point.x - first.x);
-        let dy = f64::from(point.y) - f64::from(first.y);
-        low = low.max((dy - 0.5) / dx);
-        high = high.min((dy + 0.5) / dx);
-        let inside = |slope: f16| low <= slope.to_f64() && slope.to_f64() < high;
-        if !inside(slope) {
-            let middle = f16::from_f64((low + high) / 2.0);
-            if !inside(middle) || !middle.is_finite() {
-                return (slope, count);
-            }
-            slope = middle;
-        }
-    }
-    (slope, points.len())
 }
 
 #[cfg(test)]

@@ -1,0 +1,333 @@
+//! Whether the models of a group are worth what it costs to win them back.
+//!
+//! Predictions come back when the pages of a group are moved, and moving costs die time: a read and a program
+//! for each page. A prediction saves one read, of the translation page: for a host read, and for a write that
+//! must find the page it supersedes. Both are called double reads here. So a page has to save `price` double
+//! reads before it is overwritten, or its move was not worth it: (40 + 200) / 40 us = 6 on the paper's flash.
+//! A scheme sees no clock, so the price is a parameter. Writes alone never pay it: one read a page at most.
+//!
+//! **What a gathering saves.** Q lookups of a group missed the CMT since its last gathering, and D of them
+//! were double reads. Without that gathering all would have been, so it has saved Q - D so far.
+//!
+//! **What it costs.** While the groups are gathered before the spare room is full of what they left behind,
+//! superblocks are empty when they are collected, and collection moves nothing. What it would have moved
+//! without them is free: g pages for each page of the host, as it was while nothing was gathered. After V
+//! volumes of writes a page costs `1 - g V` moves ([`Benefit::cost`]). Later than that, collection has
+//! scattered the group, and each page takes up room that is made by more moves: `u / (1 - u)` for victims
+//! with a share u of valid pages. The room that it leaves comes back, and if it had stayed, collection would
+//! have moved it half a turn of the device later on average: `(1 - u / 2) / (1 - u)` moves a page.
+//!
+//! **When.** A group that pays is gathered when the room demands it, or before, when `D'(w) w - D(w)` reaches
+//! the cost, where w of its pages were written since the last time and D' double reads come with each write
+//! now. (This is the rule of renewal: there the average cost `(C + D(w)) / w` is least.) A group that does
+//! not pay is not gathered, and its double reads are counted in segments. It is gathered when those of a
+//! segment, at as many for each write, promise to pay: of predictions a share of (1 - exp(-v)) / v is alive
+//! on average over v volumes of random writes. When it turns out that it did not pay, the next segment is
+//! twice as long.
+//!
+//! Counts are taken at the end of a segment alone, which is a sixteenth of the price of the group's pages.
+
+use std::collections::VecDeque;
+
+/// What is known of a group's lookups that missed the CMT.
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    /// Lookups since the last gathering, and double reads among them.
+    lookups: u32,
+    doubles: u32,
+    /// Double reads of the present segment, and how many it has.
+    segment: u32,
+    segment_length: u32,
+    /// Pages written since the last gathering other than in sequence, and in the present segment.
+    writes: u32,
+    segment_writes: u32,
+    /// Pages that the host had written to the device at the last gathering, and when the segment began.
+    gathered_at: u32,
+    segment_at: u32,
+    /// Segments are twice as long so many times.
+    doubled: u8,
+    /// It is gathered while it pays.
+    pays: bool,
+    /// Stands in the queue of groups to gather.
+    is_due: bool,
+}
+
+/// Bytes of a record, as a firmware would pack it: eight counts of 4 bytes, and a byte of flags.
+pub const RECORD_BYTES: u64 = 8 * 4 + 1;
+/// Segments of the double reads that are worth moving all pages.
+const SEGMENTS: u64 = 16;
+/// Segments grow by no more than 2 to the power of this: then one is worth 64 gatherings.
+const MOST_DOUBLED: u8 = 10;
+/// Share of the spare room that is full of pages to be collected when a group that pays is gathered at the
+/// latest. When the rest is full too, superblocks are emptied for room, and what a group had in order is
+/// scattered.
+const LEAST_ROOM: f64 = 0.75;
+
+/// Valid pages and capacity of the superblocks that collection emptied lately.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Emptied {
+    /// Pages that had to be moved.
+    pub valid: u64,
+    /// Pages that could be written then.
+    pub capacity: u64,
+}
+
+impl Emptied {
+    /// Pages moved for each page that was gained.
+    fn moves(self) -> f64 {
+        self.valid as f64 / self.capacity.saturating_sub(self.valid).max(1) as f64
+    }
+
+    /// Moves that a page costs which is moved out of turn.
+    fn out_of_turn(self) -> f64 {
+        let u = self.valid as f64 / self.capacity.max(1) as f64;
+        (1.0 - u / 2.0) / (1.0 - u).max(1e-3)
+    }
+}
+
+/// The groups' double reads, and which groups are due.
+#[derive(Clone, Debug)]
+pub struct Benefit {
+    records: Vec<Record>,
+    due: VecDeque<u32>,
+    /// Double reads that a moved page has to save.
+    price: f64,
+    /// Pages of the device, and how many volumes of it can be written until the spare room is full.
+    pages: f64,
+    room: f64,
+    /// Pages that the host wrote, and had written when a group was gathered last. They may wrap around.
+    clock: u32,
+    last_gathered: u32,
+    /// What collection found while nothing was gathered.
+    undisturbed: Emptied,
+}
+
+/// Share of pages that are overwritten when as many volumes were written, at random: 1 - exp(-volumes), in
+/// operations that give the same on any machine.
+fn lost_by(volumes: f64) -> f64 {
+    volumes / (1.0 + volumes / 2.0)
+}
+
+impl Benefit {
+    /// No group was read. `price` in double reads a page.
+    pub fn new(groups: u32, price: f64) -> Benefit {
+        Benefit {
+            records: vec![Record::default(); groups as usize],
+            due: VecDeque::with_capacity(groups as usize),
+            price,
+            pages: 1.0,
+            room: 0.0,
+            clock: 0,
+            last_gathered: 0,
+            undisturbed: Emptied::default(),
+        }
+    }
+
+    /// So many pages of the device are to spare beside those it exports.
+    pub fn set_room(&mut self, spare_pages: u64, exported_pages: u32) {
+        self.pages = f64::from(exported_pages.max(1));
+        self.room = spare_pages as f64 / self.pages;
+    }
+
+    /// A page of a group was written.
+    #[inline]
+    pub fn written(&mut self, group: u32, in_sequence: bool) {
+        self.clock = self.clock.wrapping_add(1);
+        let it = &mut self.records[group as usize];
+        it.writes = it.writes.saturating_add(u32::from(!in_sequence));
+        it.segment_writes = it.segment_writes.saturating_add(u32::from(!in_sequence));
+    }
+
+    /// A lookup of a group was predicted, for a read or a write of the host.
+    #[inline]
+    pub fn predicted(&mut self, group: u32) {
+        let it = &mut self.records[group as usize];
+        it.lookups = it.lookups.saturating_add(1);
+    }
+
+    /// A translation page of a group was read for a read or a write of the host. True when it is time to ask
+    /// [`Benefit::consider`].
+    #[inline]
+    #[must_use]
+    pub fn read_twice(&mut self, group: u32) -> bool {
+        let it = &mut self.records[group as usize];
+        it.lookups = it.lookups.saturating_add(1);
+        it.doubles = it.doubles.saturating_add(1);
+        it.segment += 1;
+        it.segment >= it.segment_length
+    }
+
+    /// A segment of a group's double reads ends, of which `mapped` pages are mapped. The group is due if its
+    /// gathering is worth what it costs.
+    pub fn consider(&mut self, group: u32, mapped: u32, emptied: Emptied) {
+        let since_any = f64::from(self.clock.wrapping_sub(self.last_gathered)) / self.pages;
+        if since_any >= self.room {
+            self.undisturbed = emptied;
+        }
+        let it = self.records[group as usize];
+        let all = self.price * f64::from(mapped);
+        let volumes = f64::from(self.clock.wrapping_sub(it.gathered_at)) / self.pages;
+        let cost = all * self.cost(volumes, emptied);
+        let saved = f64::from(it.lookups - it.doubles);
+        let now = f64::from(it.segment) / f64::from(it.segment_writes.max(1));
+        let (mut pays, mut doubled, mut is_due) = (it.pays, it.doubled, false);
+        // The first segment begins with the first double read.
+        let is_first = it.segment_length == 0;
+        if !is_first && it.pays {
+            let doubles = f64::from(it.doubles);
+            let renewed = doubles >= all && now * f64::from(it.writes) - doubles >= cost.max(all);
+            is_due = renewed || (volumes >= LEAST_ROOM * self.room && saved >= cost);
+            doubled = if is_due { 0 } else { doubled };
+            if !is_due && volumes >= self.room && doubles >= all / 2.0 {
+                (pays, doubled) = (false, (doubled + 1).min(MOST_DOUBLED));
+            }
+        } else if !is_first {
+            is_due = self.promises(&it, f64::from(mapped), now, emptied);
+        }
+        let length = (all / SEGMENTS as f64) as u32;
+        let it = &mut self.records[group as usize];
+        (it.pays, it.doubled) = (pays, doubled);
+        (it.segment, it.segment_writes, it.segment_at) = (0, 0, self.clock);
+        it.segment_length = length.max(1).saturating_mul(if pays { 1 } else { 1 << doubled });
+        if is_due && !it.is_due {
+            it.is_due = true;
+            self.due.push_back(group);
+        }
+    }
+
+    /// Moves that gathering a page costs, when so many volumes of the device were written since the last
+    /// time.
+    fn cost(&self, volumes: f64, emptied: Emptied) -> f64 {
+        if volumes <= self.room {
+            (1.0 - self.undisturbed.moves() * volumes).max(0.0)
+        } else {
+            emptied.out_of_turn()
+        }
+    }
+
+    /// Whether a gathering promises to pay, if `now` double reads a write go on: one after the other as the
+    /// room demands, or one for each volume of the group's own writes.
+    fn promises(&self, it: &Record, mapped: f64, now: f64, emptied: Emptied) -> bool {
+        let device = f64::from(self.clock.wrapping_sub(it.segment_at)) / self.pages;
+        let own = f64::from(it.segment_writes.max(1)) / mapped.max(1.0);
+        let in_turn = (self.room * own / device.max(f64::MIN_POSITIVE)).min(1.0);
+        let pays = |volumes: f64, cost: f64| now * lost_by(volumes) >= self.price * cost;
+        pays(in_turn, self.cost(self.room, emptied)) || pays(1.0, emptied.out_of_turn())
+    }
+
+    /// Whether a group is due.
+    #[inline]
+    pub fn is_any_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Takes the group that has been due for longest.
+    pub fn take_due(&mut self) -> Option<u32> {
+        let group = self.due.pop_front()?;
+        self.records[group as usize].is_due = false;
+        Some(group)
+    }
+
+    /// The gathering of a group begins. Returns how many of its pages were written since the last one.
+    pub fn begin(&mut self, group: u32) -> u32 {
+        self.last_gathered = self.clock;
+        let it = &mut self.records[group as usize];
+        let Record { writes, doubled, is_due, .. } = *it;
+        let at = self.clock;
+        *it = Record { gathered_at: at, segment_at: at, doubled, is_due, pays: true, ..Record::default() };
+        writes
+    }
+
+    /// Checks the queue against the flags.
+    pub fn check(&self) -> Result<(), String> {
+        let due = self.records.iter().filter(|it| it.is_due).count();
+        if due != self.due.len() {
+            return Err(format!("{due} groups are due but {} are queued", self.due.len()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGES: u32 = 1_000;
+    const FULL: Emptied = Emptied { valid: 92, capacity: 100 };
+    const EMPTY: Emptied = Emptied { valid: 0, capacity: 100 };
+
+    /// One group on a device with `room` volumes to spare, written and read at random for `volumes`, `reads`
+    /// reads for each write. Returns the volumes at which it is gathered, at once.
+    fn gatherings(reads: u32, price: f64, room: f64, emptied: Emptied, volumes: u32) -> Vec<f64> {
+        let mut benefit = Benefit::new(1, price);
+        benefit.set_room((room * f64::from(PAGES)) as u64, PAGES);
+        let mut trained = vec![false; PAGES as usize];
+        let mut state = 1_u64;
+        let mut below = |limit: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % u64::from(limit)) as u32
+        };
+        let mut found = Vec::new();
+        for write in 0..volumes * PAGES {
+            for read in 0..=reads {
+                let page = below(PAGES) as usize;
+                if trained[page] {
+                    benefit.predicted(0);
+                } else if benefit.read_twice(0) {
+                    benefit.consider(0, PAGES, emptied);
+                }
+                if read == 0 {
+                    trained[page] = false;
+                    benefit.written(0, false);
+                }
+            }
+            if benefit.take_due().is_some() {
+                benefit.begin(0);
+                trained.fill(true);
+                found.push(f64::from(write) / f64::from(PAGES));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn where_little_is_read_nothing_is_gathered() {
+        for reads in [0, 1, 3] {
+            assert_eq!(gatherings(reads, 6.0, 1.0, EMPTY, 20), []);
+        }
+        assert_eq!(gatherings(19, 6.0, 0.02, FULL, 20), [], "a page of room costs 11 moves");
+    }
+
+    /// With r double reads for each write, the rule of renewal is met after v volumes where r (1 - (1 + v)
+    /// exp(-v)) is the price: at v = 1.08 for r = 20. With less room it is gathered before.
+    #[test]
+    fn a_group_is_gathered_when_the_average_cost_is_least_or_the_room_demands_it() {
+        for (room, right) in [(2.0, 1.08), (0.5, 0.375)] {
+            let found = gatherings(19, 6.0, room, EMPTY, 10);
+            let apart = (found[found.len() - 1] - found[0]) / (found.len() - 1) as f64;
+            assert!((apart - right).abs() < 0.3 * right, "room {room}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn reads_alone_pay_for_a_gathering_and_less_and_less_often_for_one_that_teaches_nothing() {
+        let mut benefit = Benefit::new(1, 6.0);
+        benefit.set_room(u64::from(PAGES), PAGES);
+        let mut gathered = Vec::new();
+        for doubles in 1..=1_000 * PAGES {
+            if benefit.read_twice(0) {
+                benefit.consider(0, PAGES, EMPTY);
+            }
+            if benefit.take_due().is_some() {
+                benefit.begin(0);
+                gathered.push(doubles);
+            }
+            // Some writes, so that time goes on.
+            if doubles % 20 == 0 {
+                benefit.written(0, false);
+            }
+        }
+        assert!(gathered[0] <= PAGES, "{gathered:?}");
+        assert!(gathered.len() < 20, "{gathered:?}");
+    }
+}
