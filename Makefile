@@ -22,7 +22,7 @@ define install
 		|| echo "   Some could not be installed. What needs them says so."
 endef
 
-# What builds `ftl`: Rust, and a C compiler (the memory allocator and a decompressor are C).
+# What builds `ftl`: Rust, and a C compiler (some decompressors are C).
 compiler:
 	@command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup, then run make again" >&2; exit 1; }
 	$(if $(shell command -v cc),,$(call install,build-essential,Building needs))
