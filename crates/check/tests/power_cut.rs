@@ -14,7 +14,8 @@ fn cut(faults: bool) {
                     Ok(report) => {
                         println!("{}: {} cuts/s, {report:?}", info.name, report.cuts_a_second());
                         assert_eq!(report.collections_group > 0, info.name.starts_with("learnedftl"));
-                        // `block` has no log, and the requests here seldom fill a sequential block of `waftl`.
+                        // `block` has no log, and the requests here seldom fill a sequential block of
+                        // `waftl`.
                         let least = if ["block", "waftl"].contains(&info.name) { 1 } else { 3 };
                         let merged =
                             MERGES.iter().filter(|kind| report.stats.get(kind.name) > Some(&0)).count();

@@ -257,7 +257,7 @@ mod tests {
         for (at, from) in points.iter().enumerate() {
             for to in &points[at + 1..] {
                 let slope = f16::from_f64(f64::from(to.y - from.y) / f64::from(to.x - from.x)).to_f64();
-                let mut hits = std::collections::HashMap::new();
+                let mut hits = std::collections::BTreeMap::new();
                 for point in points {
                     let line = (slope * f64::from(point.x - points[0].x) + 0.5).floor() as i64;
                     *hits.entry(i64::from(point.y) - line).or_insert(0) += 1;
