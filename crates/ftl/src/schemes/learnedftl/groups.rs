@@ -55,9 +55,9 @@ const MOST_OPEN: u32 = 64;
 const MOST_STEPS: u32 = 16;
 /// Streams of a group that are told apart.
 const HEADS: usize = 8;
-/// Bytes of a group as a firmware would pack it: LPN, slot and count of each head, last head and turn, the
-/// count of its mapped pages, and what is known of its double reads.
-const GROUP_BYTES: u64 = HEADS as u64 * 6 + 2 + 4 + RECORD_BYTES;
+/// Bytes of a group as a firmware would pack it: of each head the LPN within the group (3), slot and count;
+/// last head and turn, the count of its mapped pages (3), and what is known of its double reads.
+const GROUP_BYTES: u64 = HEADS as u64 * 5 + 2 + 3 + RECORD_BYTES;
 /// Bytes of a slot: its owner and last use. The superblock and its next page are the device's, as for any
 /// stream.
 const SLOT_BYTES: u64 = 6;
