@@ -93,11 +93,6 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             for _ in 0..if waits { 0 } else { self.collector.pace::<M, P>() * pages } {
                 self.step(flash)?;
             }
-        } else if writes.is_none() && self.is_gathering_due() && !self.collector.is_rewriting() {
-            self.reads = (self.reads + 1) % READS_A_STEP;
-            if self.reads == 0 && (self.collector.is_active() || self.start(flash)) {
-                self.step(flash)?;
-            }
         }
         let mut collections = 0;
         while self.is_short(flash, writes) {
@@ -112,6 +107,21 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             self.finish_collection(flash)?;
         }
         flash.full = false;
+        Ok(())
+    }
+
+    /// A read of the host carries a gathering that is due along. Nothing else that makes room without writing
+    /// data may do so: a checkpoint must not come between a page's copy and its commit, because recovery does
+    /// not look at copies from before the checkpoint.
+    #[inline]
+    fn gather_beside_reads<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
+        if !self.is_gathering_due() || flash.full || self.collector.is_rewriting() {
+            return Ok(());
+        }
+        self.reads = (self.reads + 1) % READS_A_STEP;
+        if self.reads == 0 && (self.collector.is_active() || self.start(flash)) {
+            self.step(flash)?;
+        }
         Ok(())
     }
 
@@ -204,6 +214,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         rest: u32,
         at: Done,
     ) -> Result<(Option<Oob>, Done)> {
+        self.gather_beside_reads(flash)?;
         self.make_room(flash, None, 1)?;
         let mut at = at;
         // While pages are copied there may be an older copy of `lpn` that counts as valid until it is
