@@ -260,7 +260,7 @@ fn every_clock_and_warm_up_runs() {
 
 #[test]
 fn results_go_to_files_and_streams() {
-    let (json, csv, report) = (place("out/results.json"), place("out/results.csv"), place("out/report.html"));
+    let (json, csv, report) = (place("results.json"), place("results.csv"), place("report.html"));
     let said =
         ftl(&["compare", JOBS, "--device", DEVICE, "--json", &json, "--csv", &csv, "--report", &report]);
     assert_eq!(said.code, 0, "{}", said.err);
