@@ -7,6 +7,12 @@ use crate::log_block::pool::NONE;
 use crate::log_block::stats::MERGES;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
 
+/// Counts a log block that was emptied. The host waits for it.
+pub(super) fn collected<N: Nand>(flash: &mut Flash<N>) {
+    flash.counters.collections_data += 1;
+    flash.counters.foreground_collections += 1;
+}
+
 /// What a page holds that only keeps the order: no LPN, no content.
 const FILLER: Content = Content { version: 0, lost: true };
 
@@ -154,15 +160,13 @@ impl Core {
             if self.copy_up_to(flash, logical, block, end)? {
                 let kind = if end > next { Merge::Partial } else { Merge::Switch };
                 flash.counters.count(&MERGES[kind as usize], 1);
-                flash.counters.collections_data += 1;
-                flash.counters.foreground_collections += 1;
+                collected(flash);
                 self.switch(flash, logical, block)?;
                 return Ok(kind);
             }
         }
         self.full_merge(flash, logical)?;
-        flash.counters.collections_data += 1;
-        flash.counters.foreground_collections += 1;
+        collected(flash);
         self.release(flash, block, Cause::Merge)?;
         Ok(Merge::Full)
     }

@@ -1,5 +1,6 @@
 //! Log blocks for random writes: a FIFO of page-mapped blocks, the last of which is written.
 
+use super::merge::collected;
 use super::{Core, Layout, Policy};
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -132,9 +133,7 @@ impl RandomArea {
         chosen(core, flash, victim);
         for position in 0..core.layout().block_pages {
             if let Some(lpn) = core.log_lpn(flash, victim, position) {
-                let (logical, _) = core.place(lpn);
-                core.full_merge(flash, logical)?;
-                sequential.merged(core, flash, logical)?;
+                sequential.full_merge(core, flash, lpn)?;
             }
         }
         self.free(core, flash, victim)
@@ -167,8 +166,7 @@ impl RandomArea {
             }
         }
         core.release(flash, victim, Cause::Merge)?;
-        flash.counters.collections_data += 1;
-        flash.counters.foreground_collections += 1;
+        collected(flash);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! from its first page on, and that takes the rest from elsewhere, is merged partially. Where pages were
 //! gathered in front of the host's first one, [`InOrder`] says what the merge counts as.
 
+use super::merge::collected;
 use super::{Core, Merge};
 use crate::flash::Flash;
 use crate::log_block::stats::{MERGES, SEQUENTIAL_BLOCKS};
@@ -38,6 +39,15 @@ pub(crate) enum Victim {
     Cheapest,
     /// The one written longest ago.
     Oldest,
+}
+
+/// The room of a sequential area.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Log blocks that there may be.
+    pub(crate) most: u32,
+    /// Which one makes room for another.
+    pub(crate) victim: Victim,
 }
 
 /// A log block and the logical block it belongs to.
@@ -276,6 +286,82 @@ impl SequentialArea {
         Ok(written)
     }
 
+    /// Writes a page that does not belong into the random log: one whose place in the data block is free, one
+    /// of a sequential request, one that is next in its log block. `None`: it belongs there, or a program
+    /// failed.
+    pub(crate) fn place<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        is_sequential: bool,
+        room: Room,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        let (logical, offset) = core.place(lpn);
+        let mut owned = self.find(logical);
+        if owned.is_none() {
+            if let Some(done) = core.write_in_place(flash, lpn, at)? {
+                return Ok(Some(done));
+            }
+        }
+        if !is_sequential && owned.is_none_or(|index| self.next(core, index) != offset) {
+            return Ok(None);
+        }
+        if let Some(index) = owned.filter(|&index| offset < self.next(core, index)) {
+            self.complete(core, flash, index)?;
+            owned = None;
+        }
+        let index = match owned {
+            Some(index) => index,
+            None => {
+                self.make_room(core, flash, room)?;
+                self.open(core, flash, logical)?
+            }
+        };
+        self.write(core, flash, index, lpn, at)
+    }
+
+    /// Merges log blocks until one more may be opened.
+    pub(crate) fn make_room<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        room: Room,
+    ) -> Result<(), Fault> {
+        self.shrink_to(core, flash, Room { most: room.most.saturating_sub(1), ..room })
+    }
+
+    /// Merges log blocks until there are not too many.
+    pub(crate) fn shrink_to<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        room: Room,
+    ) -> Result<(), Fault> {
+        while self.len() > room.most {
+            let Some(victim) = self.victim(core, flash, room.victim) else { return Ok(()) };
+            self.complete(core, flash, victim)?;
+        }
+        Ok(())
+    }
+
+    /// Merges the logical block of a page in a random log block, and erases the log block of it here, if
+    /// there is one: nothing in it is valid any more.
+    pub(crate) fn full_merge<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+    ) -> Result<(), Fault> {
+        let (logical, _) = core.place(lpn);
+        core.full_merge(flash, logical)?;
+        let Some(index) = self.find(logical) else { return Ok(()) };
+        let it = self.blocks.remove(index);
+        self.stop(&it, core.pool.next(it.block), core.layout().block_pages);
+        self.emptied(core, flash, it)
+    }
+
     /// Copies what the log block at `index` lacks and makes it the data block. Returns the kind of merge that
     /// this was.
     pub(crate) fn complete<N: Nand>(
@@ -302,8 +388,7 @@ impl SequentialArea {
         core.switch(flash, it.logical, it.block)?;
         self.release_replaced(core, flash)?;
         flash.counters.count(&MERGES[kind as usize], 1);
-        flash.counters.collections_data += 1;
-        flash.counters.foreground_collections += 1;
+        collected(flash);
         Ok(kind)
     }
 
@@ -330,22 +415,8 @@ impl SequentialArea {
     }
 
     fn emptied<N: Nand>(&self, core: &mut Core, flash: &mut Flash<N>, it: Sequential) -> Result<(), Fault> {
-        flash.counters.collections_data += 1;
-        flash.counters.foreground_collections += 1;
+        collected(flash);
         core.release(flash, it.block, crate::Cause::Merge).map(|_| ())
-    }
-
-    /// A full merge of `logical` took all pages out of its log block: erases that.
-    pub(crate) fn merged<N: Nand>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut Flash<N>,
-        logical: u32,
-    ) -> Result<(), Fault> {
-        let Some(index) = self.find(logical) else { return Ok(()) };
-        let it = self.blocks.remove(index);
-        self.stop(&it, core.pool.next(it.block), core.layout().block_pages);
-        self.emptied(core, flash, it)
     }
 
     /// Takes over, of the log blocks that recovery found (oldest first), the youngest that can be written

@@ -168,9 +168,7 @@ impl Faster {
             }
             // Making room for isolated pages may have merged it.
             if core.log_lpn(flash, victim, position).is_some() {
-                let (logical, _) = core.place(lpn);
-                core.full_merge(flash, logical)?;
-                self.sequential.merged(core, flash, logical)?;
+                self.sequential.full_merge(core, flash, lpn)?;
             }
         }
         self.random.free(core, flash, victim)

@@ -17,7 +17,7 @@
 
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
-use crate::log_block::sequential::SequentialArea;
+use crate::log_block::sequential::{Room, SequentialArea, Victim};
 use crate::log_block::stats::{
     EARLY_REUSES, FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SEQUENTIAL_BLOCKS,
     SWITCH_MERGES,
@@ -87,13 +87,9 @@ impl Policy for Last {
         page: HostPage,
         at: Done,
     ) -> Result<Done, Fault> {
-        let (logical, offset) = core.place(page.lpn);
-        let owned = self.sequential.find(logical);
-        let in_order = owned.is_some_and(|index| self.sequential.next(core, index) == offset);
-        let mut done = if owned.is_none() { core.write_in_place(flash, page.lpn, at)? } else { None };
-        if done.is_none() && (page.size > self.threshold || in_order) {
-            done = self.write_sequential(core, flash, page.lpn, at)?;
-        }
+        let room = Room { most: self.sequential_blocks, victim: Victim::Oldest };
+        let is_sequential = page.size > self.threshold;
+        let mut done = self.sequential.place(core, flash, page.lpn, is_sequential, room, at)?;
         let hot = self.is_hot(core, page.lpn);
         while done.is_none() {
             let area = if hot { &mut self.hot } else { &mut self.cold };
@@ -133,32 +129,6 @@ impl Last {
         let Some(page) = core.log_page(lpn) else { return false };
         let (block, _) = core.pool.place_of(page);
         self.sequential.iter().all(|other| other != block)
-    }
-
-    fn write_sequential<N: Nand>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut Flash<N>,
-        lpn: Lpn,
-        at: Done,
-    ) -> Result<Option<Done>, Fault> {
-        let (logical, offset) = core.place(lpn);
-        let mut owned = self.sequential.find(logical);
-        if let Some(index) = owned.filter(|&index| offset < self.sequential.next(core, index)) {
-            self.sequential.complete(core, flash, index)?;
-            owned = None;
-        }
-        if owned.is_none() {
-            while self.sequential.len() >= self.sequential_blocks {
-                let Some(victim) = self.sequential.oldest() else { break };
-                self.sequential.complete(core, flash, victim)?;
-            }
-        }
-        let index = match owned {
-            Some(index) => index,
-            None => self.sequential.open(core, flash, logical)?,
-        };
-        self.sequential.write(core, flash, index, lpn, at)
     }
 
     /// Opens a block of the hot or the cold partition, after merging the oldest ones of the partition that

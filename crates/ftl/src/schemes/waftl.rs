@@ -31,7 +31,7 @@
 
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
-use crate::log_block::sequential::SequentialArea;
+use crate::log_block::sequential::{Room, SequentialArea, Victim};
 use crate::log_block::stats::{
     FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SEQUENTIAL_BLOCKS, SWITCH_MERGES,
 };
@@ -187,10 +187,8 @@ impl Waftl {
             }
             self.sequential.complete(core, flash, index)?;
         }
-        while self.sequential.len() >= self.most_sequential {
-            let Some(oldest) = self.sequential.oldest() else { break };
-            self.sequential.complete(core, flash, oldest)?;
-        }
+        let room = Room { most: self.most_sequential, victim: Victim::Oldest };
+        self.sequential.make_room(core, flash, room)?;
         self.make_room(core, flash)?;
         self.sequential.open(core, flash, logical).map(|_| ())
     }
@@ -246,17 +244,10 @@ impl Waftl {
             }
             // Making room among the page-mapped blocks may have merged the page.
             if core.log_lpn(flash, victim, position).is_some() {
-                self.merge(core, flash, lpn)?;
+                self.sequential.full_merge(core, flash, lpn)?;
             }
         }
         self.zone.free(core, flash, victim)
-    }
-
-    /// Merges the logical block of a page into a block-mapped one.
-    fn merge<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, lpn: Lpn) -> Result<(), Fault> {
-        let (logical, _) = core.place(lpn);
-        core.full_merge(flash, logical)?;
-        self.sequential.merged(core, flash, logical)
     }
 
     // ---- Random data: page-mapped data blocks
@@ -311,7 +302,7 @@ impl Waftl {
             if gains && self.is_hot(core, lpn) && self.pages.take_in(core, flash, lpn)? {
                 continue;
             }
-            self.merge(core, flash, lpn)?;
+            self.sequential.full_merge(core, flash, lpn)?;
         }
         self.pages.free(core, flash, victim)
     }

@@ -53,7 +53,7 @@ mod hat;
 use crate::counters::Stat;
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, switches, RandomArea};
-use crate::log_block::sequential::{InOrder, SequentialArea, Victim};
+use crate::log_block::sequential::{InOrder, Room, SequentialArea, Victim};
 use crate::log_block::stats::{
     EARLY_REUSES, FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SECOND_CHANCES,
     SECOND_CHANCES_USED, SEQUENTIAL_BLOCKS, SWITCH_MERGES,
@@ -347,13 +347,8 @@ impl Adapt {
         lpn: Lpn,
         at: Done,
     ) -> Result<Done, Fault> {
-        let (logical, offset) = core.place(lpn);
-        let owned = self.sequential.find(logical);
-        let in_order = owned.is_some_and(|index| self.sequential.next(core, index) == offset);
-        let mut done = if owned.is_none() { core.write_in_place(flash, lpn, at)? } else { None };
-        if done.is_none() && (self.is_sequential || in_order) {
-            done = self.write_sequential(core, flash, lpn, at)?;
-        }
+        let room = self.sequential_room();
+        let mut done = self.sequential.place(core, flash, lpn, self.is_sequential, room, at)?;
         loop {
             if let Some(done) = done {
                 return Ok(done);
@@ -365,41 +360,8 @@ impl Adapt {
         }
     }
 
-    fn write_sequential<N: Nand>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut Flash<N>,
-        lpn: Lpn,
-        at: Done,
-    ) -> Result<Option<Done>, Fault> {
-        let (logical, offset) = core.place(lpn);
-        let mut owned = self.sequential.find(logical);
-        if let Some(index) = owned.filter(|&index| offset < self.sequential.next(core, index)) {
-            self.sequential.complete(core, flash, index)?;
-            owned = None;
-        }
-        let index = match owned {
-            Some(index) => index,
-            None => {
-                self.make_sequential_room(core, flash, self.sequential_blocks - 1)?;
-                self.sequential.open(core, flash, logical)?
-            }
-        };
-        self.sequential.write(core, flash, index, lpn, at)
-    }
-
-    /// Merges blocks of the sequential area until it has at most `blocks`.
-    fn make_sequential_room<N: Nand>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut Flash<N>,
-        blocks: u32,
-    ) -> Result<(), Fault> {
-        while self.sequential.len() > blocks {
-            let Some(victim) = self.sequential.victim(core, flash, self.victim) else { return Ok(()) };
-            self.sequential.complete(core, flash, victim)?;
-        }
-        Ok(())
+    fn sequential_room(&self) -> Room {
+        Room { most: self.sequential_blocks, victim: self.victim }
     }
 
     /// Algorithm 1, and the threshold.
@@ -426,7 +388,8 @@ impl Adapt {
             } else if full_merges > 0 && 2 * merged_pages >= half && self.sequential_blocks > 1 {
                 self.sequential_blocks -= 1;
                 flash.counters.count(&AREA_SHRUNK, 1);
-                self.make_sequential_room(core, flash, self.sequential_blocks)?;
+                let room = self.sequential_room();
+                self.sequential.shrink_to(core, flash, room)?;
             }
         }
         if self.techniques.adaptive_threshold && delta.is_some_and(|delta| delta < INEFFECTIVE) {
@@ -513,9 +476,7 @@ impl Adapt {
                 continue;
             }
             self.merged.record(lpn);
-            let (logical, _) = core.place(lpn);
-            core.full_merge(flash, logical)?;
-            self.sequential.merged(core, flash, logical)?;
+            self.sequential.full_merge(core, flash, lpn)?;
         }
         self.full_merges += 1;
         self.merged_pages += merged;
