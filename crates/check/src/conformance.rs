@@ -54,7 +54,7 @@ pub fn conformance(scheme: &str, seed: u64) -> Result<ConformanceReport, Failure
     schemes::with(scheme, Suite(scheme, seed)).unwrap_or_else(|| {
         let known: Vec<&str> = schemes::ALL.iter().map(|info| info.name).collect();
         let what = format!("there is no such scheme; there are {}", known.join(", "));
-        Err(failure(scheme, seed, "conformance", what))
+        Err(Failure::new(scheme, seed, "conformance", what))
     })
 }
 
@@ -75,23 +75,11 @@ pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceR
     for (what, part) in parts {
         match catch_unwind(AssertUnwindSafe(|| part(&mut run))) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(failure(scheme, seed, what, error)),
-            Err(panic) => return Err(failure(scheme, seed, what, panic_text(panic.as_ref()))),
+            Ok(Err(error)) => return Err(Failure::new(scheme, seed, what, error)),
+            Err(panic) => return Err(Failure::new(scheme, seed, what, panic_text(panic.as_ref()))),
         }
     }
     Ok(run.report)
-}
-
-fn failure(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
-    Failure {
-        scheme: scheme.to_owned(),
-        seed,
-        cut: None,
-        faults: false,
-        damage: false,
-        phase: phase.to_owned(),
-        what,
-    }
 }
 
 type Live<S> = Session<S, SimNand<NoClock>>;
@@ -164,7 +152,7 @@ impl<S: Scheme> Run<S> {
             let habits = Habits::random(&mut dice);
             let mut host = Self::host(&shape, habits, &mut dice);
             host.tolerant = ills.decay;
-            host.mortal = ills.wear;
+            host.mortal = shape.mortal(ills.wear);
             let mut session: Live<S> = Session::open(shape.array(), &shape.config)?;
             for turn in 0..6 {
                 for _ in 0..150 {
@@ -177,9 +165,6 @@ impl<S: Scheme> Run<S> {
                     self.audit(&host, &session)?;
                 }
                 host.read_all(&mut session)?;
-            }
-            if host.worn {
-                shape.is_worn(session.device.nand())?;
             }
             if host.tally.unreadable * 20 > host.tally.reads {
                 return Err(format!(

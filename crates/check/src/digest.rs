@@ -191,15 +191,7 @@ pub fn commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
             commands_of::<S>(self.0)
         }
     }
-    let failure = |what| Failure {
-        scheme: scheme.to_owned(),
-        seed,
-        cut: None,
-        faults: false,
-        damage: false,
-        phase: "digest of commands".to_owned(),
-        what,
-    };
+    let failure = |what| Failure::new(scheme, seed, "digest of commands", what);
     schemes::with(scheme, Run(seed))
         .ok_or_else(|| failure("there is no such scheme".to_owned()))?
         .map_err(failure)

@@ -23,6 +23,12 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Of a run without a cut, on flash that does not fail.
+    pub(crate) fn new(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
+        let (scheme, phase) = (scheme.to_owned(), phase.to_owned());
+        Failure { scheme, seed, cut: None, faults: false, damage: false, phase, what }
+    }
+
     /// The command that repeats it.
     pub fn command(&self) -> String {
         let mut command = format!("ftl check --scheme {} --seed {}", self.scheme, self.seed);

@@ -2,6 +2,7 @@
 
 use crate::dice::Dice;
 use crate::oracle::{name, History, State};
+use crate::shape::bad_blocks;
 use crate::world::World;
 use ftl::{Config, Device, HostError, HostOp, Scheme, Seen};
 use nand::{Done, Fault, Lpn, OpCounts};
@@ -80,9 +81,9 @@ pub(crate) struct Host {
     pub dice: Dice,
     /// Whether a page may be unreadable: never with other content, only with none.
     pub tolerant: bool,
-    /// Whether the device may come to its end: a request that finds no space is no finding then, but sets
-    /// `worn`.
-    pub mortal: bool,
+    /// Bad blocks of the array when it was new, if the device may come to its end. A request that finds no
+    /// space when more are bad is no finding then, but sets `worn`.
+    pub mortal: Option<usize>,
     pub worn: bool,
     pub tally: Tally,
     in_flight: Vec<Done>,
@@ -99,7 +100,7 @@ impl Host {
             habits,
             dice,
             tolerant: false,
-            mortal: false,
+            mortal: None,
             worn: false,
             tally: Tally::default(),
             in_flight: Vec::new(),
@@ -226,7 +227,9 @@ impl Host {
         });
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            Err(error) if self.is_end(&error) => return self.refused(session, first, pages, issued),
+            Err(HostError::Fault(fault)) if self.is_end(session, fault) => {
+                return self.refused(session, first, pages, issued);
+            }
             Err(error) => return Err(format!("write of {pages} pages from {}: {error}", first.0)),
         };
         if let Some(wrong) = wrong {
@@ -255,7 +258,7 @@ impl Host {
         let (at, issued) = (session.device.nand().arrival(), session.device.nand().now());
         let done = match session.plain(HostOp::Trim, first, pages, at) {
             Ok(done) => done,
-            Err((Some(error), _)) if self.is_end(&error) => {
+            Err((Some(HostError::Fault(fault)), _)) if self.is_end(session, fault) => {
                 return self.refused(session, first, pages, issued);
             }
             Err((_, what)) => return Err(what),
@@ -275,7 +278,7 @@ impl Host {
         let (at, issued) = (session.device.nand().arrival(), session.device.nand().now());
         let done = match session.plain(HostOp::Flush, Lpn(0), 0, at) {
             Ok(done) => done,
-            Err((Some(error), _)) if self.is_end(&error) => {
+            Err((Some(HostError::Fault(fault)), _)) if self.is_end(session, fault) => {
                 self.worn = true;
                 return Ok(());
             }
@@ -303,9 +306,10 @@ impl Host {
         Ok(())
     }
 
-    /// Whether `error` says that the device is at its end, and may be.
-    fn is_end(&self, error: &HostError) -> bool {
-        self.mortal && matches!(error, HostError::Fault(Fault::NoSpace { .. }))
+    /// Whether `fault` says that the device is at its end, and may be: blocks have failed since it was new.
+    fn is_end<S: Scheme, W: World>(&self, session: &Session<S, W>, fault: Fault) -> bool {
+        let is_worn = |born_bad| bad_blocks(session.device.nand()) > born_bad;
+        matches!(fault, Fault::NoSpace { .. }) && self.mortal.is_some_and(is_worn)
     }
 
     /// A write or trim found no space. Each of its pages is as before, or as it should have become.
@@ -373,7 +377,7 @@ impl Host {
         let issued = session.device.nand().now();
         let done = match session.device.power_off() {
             Ok(done) => done,
-            Err(Fault::NoSpace { .. }) if self.mortal => {
+            Err(fault) if self.is_end(&session, fault) => {
                 self.worn = true;
                 return Ok(session);
             }

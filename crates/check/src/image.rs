@@ -69,7 +69,7 @@ pub fn image_commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
             commands_of_array::<S, _>(nand, &shape.config, self.0)
         }
     }
-    let failure = |what| failure(scheme, seed, "digest of commands on an image", what);
+    let failure = |what| Failure::new(scheme, seed, "digest of commands on an image", what);
     let none = || Err(failure("there is no such scheme".to_owned()));
     schemes::with(scheme, Run(seed)).map_or_else(none, |result| result.map_err(failure))
 }
@@ -93,21 +93,9 @@ pub fn image_sweep_on(
             Sweep::<S>::new(self.0)?.run(self.1, self.2.clone())
         }
     }
-    let failure = |what| failure(scheme, seed, "cutting the power of an image's host", what);
+    let failure = |what| Failure::new(scheme, seed, "cutting the power of an image's host", what);
     let none = || Err(failure("there is no such scheme".to_owned()));
     schemes::with(scheme, Run(seed, cuts, medium)).map_or_else(none, |result| result.map_err(failure))
-}
-
-fn failure(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
-    Failure {
-        scheme: scheme.to_owned(),
-        seed,
-        cut: None,
-        faults: false,
-        damage: false,
-        phase: phase.to_owned(),
-        what,
-    }
 }
 
 struct Sweep<S> {

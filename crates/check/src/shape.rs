@@ -15,6 +15,8 @@ pub(crate) struct Shape {
     pub device: Device,
     pub options: SimOptions,
     pub config: Config,
+    /// Bad blocks of its arrays when they are new.
+    pub born_bad: usize,
 }
 
 /// What may fail.
@@ -76,9 +78,7 @@ impl Shape {
             }
         }
         let device = Device::tiny(geometry, exported);
-        let mut shape = Shape { device, options, config };
-        shape.fit::<S>()?;
-        Ok(shape)
+        Shape { device, options, config, born_bad: 0 }.fitted::<S>()
     }
 
     /// The shape on which golden digests are taken: it must not change.
@@ -98,9 +98,13 @@ impl Shape {
         for &(_, name, values) in EAGER.iter().filter(|(scheme, ..)| *scheme == S::INFO.name) {
             config.parameters.insert(name.to_owned(), values[0].to_owned());
         }
-        let mut shape = Shape { device: Device::tiny(geometry, exported), options, config };
-        shape.fit::<S>()?;
-        Ok(shape)
+        Shape { device: Device::tiny(geometry, exported), options, config, born_bad: 0 }.fitted::<S>()
+    }
+
+    fn fitted<S: Scheme>(mut self) -> Result<Shape, String> {
+        self.fit::<S>()?;
+        self.born_bad = bad_blocks(&self.array());
+        Ok(self)
     }
 
     /// Exports less, and allows more memory, until the scheme agrees.
@@ -126,23 +130,18 @@ impl Shape {
         Err(format!("no configuration fits a tiny array: {refusal}"))
     }
 
-    /// Whether blocks have failed since the array was new: no other device comes to its end.
-    ///
-    /// # Errors
-    /// None has.
-    pub fn is_worn<N: Nand>(&self, nand: &N) -> Result<(), String> {
-        let bad = |is_bad: &dyn Fn(Pbn) -> bool| {
-            (0..self.device.geometry.blocks()).map(Pbn).filter(|&block| is_bad(block)).count()
-        };
-        let fresh = self.array();
-        if bad(&|block| nand.is_bad(block)) > bad(&|block| fresh.is_bad(block)) {
-            return Ok(());
-        }
-        Err("a request found no space though no block has failed".to_owned())
+    /// For [`crate::host::Host::mortal`]: whether its devices may come to their end.
+    pub fn mortal(&self, may_end: bool) -> Option<usize> {
+        may_end.then_some(self.born_bad)
     }
 
     /// The array, fresh.
     pub fn array(&self) -> SimNand<NoClock> {
         SimNand::new(&self.device, NoClock::new(), self.options.clone())
     }
+}
+
+/// Blocks of an array that are bad.
+pub(crate) fn bad_blocks<N: Nand>(nand: &N) -> usize {
+    (0..nand.geometry().blocks()).map(Pbn).filter(|&block| nand.is_bad(block)).count()
 }

@@ -45,13 +45,8 @@ pub fn wear_out(scheme: &str, seed: u64) -> Result<WearReport, Failure> {
     }
     let unknown = || Err("there is no such scheme".to_owned());
     schemes::with(scheme, Life(seed)).unwrap_or_else(unknown).map_err(|what| Failure {
-        scheme: scheme.to_owned(),
-        seed,
-        cut: None,
         faults: true,
-        damage: false,
-        phase: "using a device until it is worn out".to_owned(),
-        what,
+        ..Failure::new(scheme, seed, "using a device until it is worn out", what)
     })
 }
 
@@ -61,7 +56,7 @@ fn live<S: Scheme>(seed: u64) -> Result<WearReport, String> {
     (shape.options.program_fail_ppm, shape.options.erase_fail_ppm) = RATES[dice.below(4) as usize];
     let states = vec![None; shape.config.exported_pages as usize];
     let mut host = Host::new(states, Habits::random(&mut dice), Dice::new(dice.any()));
-    host.mortal = true;
+    host.mortal = shape.mortal(true);
     let mut session: Session<S, SimNand<NoClock>> = Session::open(shape.array(), &shape.config)?;
     for step in 0..MOST {
         if host.worn {
@@ -73,9 +68,6 @@ fn live<S: Scheme>(seed: u64) -> Result<WearReport, String> {
         }
     }
     let ended = host.worn;
-    if ended {
-        shape.is_worn(session.device.nand())?;
-    }
     for _ in 0..AFTER {
         host.step(&mut session)?;
     }

@@ -2,13 +2,15 @@
 
 use check::{damage, DamageOptions, Outcome};
 use ftl::schemes;
+use std::collections::BTreeMap;
 
 /// Places that are damaged for each scheme and seed.
 const TRIES: u64 = 120;
 
 fn campaign(seed: u64) {
     for info in schemes::ALL {
-        let options = DamageOptions { scheme: info.name.to_owned(), seed, tries: TRIES, only: None };
+        let scheme = info.name.to_owned();
+        let options = DamageOptions { scheme, parameters: BTreeMap::new(), seed, tries: TRIES, only: None };
         let report = damage(&options, &mut |_, _| {}).unwrap_or_else(|failure| panic!("{failure}"));
         if let Some(finding) = report.finding {
             panic!("{finding}");

@@ -32,6 +32,8 @@ const ATTEMPTS: u32 = 64;
 pub struct DamageOptions {
     /// The scheme's name.
     pub scheme: String,
+    /// Its parameters, where they differ from the defaults.
+    pub parameters: BTreeMap<String, String>,
     /// First seed; each run of 300 tries takes the next.
     pub seed: u64,
     /// Tries.
@@ -96,8 +98,8 @@ pub fn damage(options: &DamageOptions, progress: &mut dyn FnMut(u64, u64)) -> Re
 }
 
 fn finding(options: &DamageOptions, seed: u64, number: u64, what: String) -> Failure {
-    let (scheme, phase) = (options.scheme.clone(), "damaging an image".to_owned());
-    Failure { scheme, seed, cut: Some(number), faults: false, damage: true, phase, what }
+    let failure = Failure::new(&options.scheme, seed, "damaging an image", what);
+    Failure { cut: Some(number), damage: true, ..failure }
 }
 
 fn campaign<S: Scheme + Clone>(
@@ -107,7 +109,7 @@ fn campaign<S: Scheme + Clone>(
     let mut report = DamageReport::default();
     let (mut seed, mut done) = (options.seed, 0);
     while done < options.tries {
-        let images = Image::all::<S>(seed).map_err(|what| finding(options, seed, 0, what))?;
+        let images = Image::all::<S>(options, seed).map_err(|what| finding(options, seed, 0, what))?;
         let numbers = match options.only {
             Some(number) => number..number + 1,
             None => 0..TRIES_A_SEED.min(options.tries - done),
@@ -159,17 +161,23 @@ struct Image {
 
 impl Image {
     /// An image that was closed, one whose process died, and one whose host lost power.
-    fn all<S: Scheme + Clone>(seed: u64) -> Result<[Image; 3], String> {
+    fn all<S: Scheme + Clone>(options: &DamageOptions, seed: u64) -> Result<[Image; 3], String> {
+        let make = |how, loss| Image::make::<S>(options, seed, how, loss);
         Ok([
-            Image::make::<S>(seed, "was closed", None)?,
-            Image::make::<S>(seed, "a process was killed over", Some(Loss::Process))?,
-            Image::make::<S>(seed, "a host lost power over", Some(Loss::Power))?,
+            make("was closed", None)?,
+            make("a process was killed over", Some(Loss::Process))?,
+            make("a host lost power over", Some(Loss::Power))?,
         ])
     }
 
-    fn make<S: Scheme + Clone>(seed: u64, how: &'static str, loss: Option<Loss>) -> Result<Image, String> {
+    fn make<S: Scheme + Clone>(
+        options: &DamageOptions,
+        seed: u64,
+        how: &'static str,
+        loss: Option<Loss>,
+    ) -> Result<Image, String> {
         let mut dice = Dice::branch(seed, 900);
-        let shape = Shape::random::<S>(&mut dice, Ills::default(), &Default::default())?;
+        let shape = Shape::random::<S>(&mut dice, Ills::default(), &options.parameters)?;
         let medium = LossyMedium::new();
         let description = Description { device: shape.device.clone(), settings: String::new() };
         FileNand::format(&medium, Path::new("image"), &description).map_err(|error| error.to_string())?;

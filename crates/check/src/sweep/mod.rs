@@ -170,13 +170,5 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
 }
 
 fn failure(options: &SweepOptions, seed: u64, cut: Option<u64>, phase: &str, what: String) -> Failure {
-    Failure {
-        scheme: options.scheme.clone(),
-        seed,
-        cut,
-        faults: options.faults,
-        damage: false,
-        phase: phase.to_owned(),
-        what,
-    }
+    Failure { cut, faults: options.faults, ..Failure::new(&options.scheme, seed, phase, what) }
 }

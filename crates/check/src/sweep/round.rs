@@ -150,7 +150,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             return Ok((shape.array(), nothing));
         }
         let mut host = Host::new(nothing.clone(), Habits::all(), Dice::branch(self.seed, WORKLOAD));
-        host.mortal = self.options.faults;
+        host.mortal = shape.mortal(self.options.faults);
         let mut session: Session<S, _> = Session::open(shape.array(), &shape.config)?;
         for lpn in 0..exported {
             host.write(&mut session, Lpn(lpn), 1)?;
@@ -166,7 +166,6 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             host.flush(&mut session)?;
         }
         if host.worn {
-            shape.is_worn(session.device.nand())?;
             return Ok((shape.array(), nothing));
         }
         Ok((session.device.into_nand(), host.states))
@@ -187,11 +186,10 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         let habits = if dice.once_in(3) { Habits::all() } else { Habits::random(&mut dice) };
         let mut host = Host::new(states, habits, Dice::new(dice.any()));
         host.history = Some(History::new(&host.states));
-        host.mortal = self.options.faults;
+        host.mortal = shape.mortal(self.options.faults);
         host.read_all(&mut session)?;
         for _ in 0..REQUESTS {
             if host.worn {
-                shape.is_worn(session.device.nand().crash().array())?;
                 break;
             }
             if dice.once_in(150) {
@@ -232,12 +230,9 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         session.check()?;
         self.phase = Stage::Working;
         let mut host = Host::new(std::mem::take(&mut self.found), Habits::all(), Dice::new(dice.any()));
-        host.mortal = self.options.faults;
+        host.mortal = shape.mortal(self.options.faults);
         for _ in 0..REQUESTS_AFTER {
             host.step(&mut session)?;
-        }
-        if host.worn {
-            shape.is_worn(session.device.nand())?;
         }
         if dice.once_in(4) {
             host.read_all(&mut session)?;
@@ -274,7 +269,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         let mut host = Host::new(std::mem::take(&mut self.found), Habits::all(), Dice::new(dice.any()));
         self.later.restart(&host.states);
         host.history = Some(std::mem::take(&mut self.later));
-        host.mortal = self.options.faults;
+        host.mortal = shape.mortal(self.options.faults);
         for _ in 0..2 * REQUESTS_AFTER {
             host.step(&mut session)?;
         }
@@ -323,7 +318,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             self.phase = Stage::Nested(point, "working after recovery");
             let states = std::mem::take(&mut self.found);
             let mut host = Host::new(states, Habits::all(), Dice::new(dice.any()));
-            host.mortal = self.options.faults;
+            host.mortal = shape.mortal(self.options.faults);
             for _ in 0..REQUESTS_AFTER {
                 host.step(&mut session)?;
             }

@@ -125,8 +125,13 @@ fn of_each<R: Send>(
 fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
     let what = format!("{} places damaged", whole(args.cuts));
     let results = of_each(args, schemes, &what, |scheme, tell| {
-        let options =
-            DamageOptions { scheme: scheme.name.clone(), seed: args.seed, tries: args.cuts, only: args.cut };
+        let options = DamageOptions {
+            scheme: scheme.name.clone(),
+            parameters: scheme.parameters.clone(),
+            seed: args.seed,
+            tries: args.cuts,
+            only: args.cut,
+        };
         damage(&options, tell)
     });
     let header = ["scheme", "damaged", "right", "error", "refused", "WRONG", "PANIC"];
@@ -203,10 +208,8 @@ fn table(found: &[(&SchemeSpec, Result<SweepReport, Failure>)]) -> String {
 
 fn in_words(scheme: &SchemeSpec, failure: &Failure) -> String {
     let cut = failure.cut.map_or_else(String::new, |cut| format!(", cut {cut}"));
-    let mut command = format!("ftl check --scheme {scheme} --seed {}", failure.seed);
-    command += &failure.cut.map_or_else(String::new, |cut| format!(" --cut {cut}"));
-    command += if failure.faults { " --faults" } else { "" };
-    command += if failure.damage { " --damage" } else { "" };
+    // With its parameters, which the check does not name.
+    let command = Failure { scheme: scheme.to_string(), ..failure.clone() }.command();
     one_line(&format!(
         "scheme {scheme}, seed {}{cut}, {}: {}; repeat with: {command}",
         failure.seed, failure.phase, failure.what
