@@ -83,7 +83,18 @@ fn a_figure_from_file_to_every_output() {
     // A header, five claims, and three quantities of two phases of four runs.
     assert_eq!(csv.lines().count(), 1 + 5 + 3 * 2 * 4);
     let page = std::fs::read_to_string(&page).expect("a page");
-    assert!(page.contains("Reads and writes of a small device") && page.contains("id=\"figures\""));
+    for wanted in [
+        "Reads and writes of a small device",
+        "Copy data",
+        "<code>ftl paper ",
+        "<dt>Seed</dt><dd>1<",
+        "<span class=\"pill good\">holds</span>",
+        "<span class=\"pill idle\">-</span>",
+        found["runs"][0]["digest"].as_str().expect("a digest"),
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
     let again = ftl(&["paper", &file, "--quiet", "--csv", "-"]);
     assert_eq!(again.out, csv, "the same seed, the same numbers");
 }

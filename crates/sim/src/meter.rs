@@ -116,20 +116,7 @@ impl SeriesRecorder {
         }
         for pair in 0..self.samples.len() / 2 {
             let (a, b) = (self.samples[2 * pair], self.samples[2 * pair + 1]);
-            self.samples[pair] = Sample {
-                t_ns: b.t_ns,
-                interval_ns: a.interval_ns + b.interval_ns,
-                requests: a.requests + b.requests,
-                latency_sum_ns: a.latency_sum_ns + b.latency_sum_ns,
-                pages_read: a.pages_read + b.pages_read,
-                pages_written: a.pages_written + b.pages_written,
-                lookups: a.lookups + b.lookups,
-                hits: a.hits + b.hits,
-                flash_reads: a.flash_reads + b.flash_reads,
-                flash_programs: a.flash_programs + b.flash_programs,
-                collections: a.collections + b.collections,
-                free_superblocks: b.free_superblocks,
-            };
+            self.samples[pair] = a.then(b);
         }
         self.samples.truncate(self.samples.len() / 2);
         self.due_ns += self.interval_ns;

@@ -17,6 +17,7 @@ use super::progress::Bars;
 use super::repeat::Again;
 use super::stop::{note, Stop};
 use super::watched::Watched;
+use crate::report::Origin;
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -100,7 +101,7 @@ fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail)
     let watched = Watched::new(&bars, &names, options.running.metrics)?;
     let results = sim::compare(&experiments, threads(options.running.threads), &watched);
     bars.finish();
-    conclude(results, &setup, options, detail, began)
+    conclude(results, &setup, options, detail, (began, again.origin()))
 }
 
 /// Opens the scheme on the device and issues nothing, so that what cannot work is told of at once.
@@ -123,7 +124,7 @@ fn conclude(
     setup: &Resolved,
     options: &Options,
     detail: Detail,
-    began: Instant,
+    (began, origin): (Instant, &Origin),
 ) -> Result<(), Stop> {
     let (mut runs, mut stops) = (Vec::new(), Vec::new());
     for result in results {
@@ -146,7 +147,7 @@ fn conclude(
         Some(stop) if runs.is_empty() => return Err(stop),
         _ => {}
     }
-    output::show(&runs, &options.output, detail, began.elapsed())?;
+    output::show(&runs, &options.output, detail, began.elapsed(), origin)?;
     if !options.running.quiet {
         for (run, label) in runs.iter().zip(labels(&runs)) {
             let elapsed_ns = run.phases.iter().map(|phase| phase.elapsed_ns).sum();
@@ -196,7 +197,13 @@ mod tests {
     fn ended(error: RunError) -> Stop {
         let options = options();
         let setup = options.setup().resolve().expect("a set-up");
-        let ended = conclude(vec![Err(error)], &setup, &options, Detail::SideBySide, Instant::now());
+        let ended = conclude(
+            vec![Err(error)],
+            &setup,
+            &options,
+            Detail::SideBySide,
+            (Instant::now(), &Origin::default()),
+        );
         ended.expect_err("a stop")
     }
 

@@ -148,16 +148,16 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
     let parsed = command.clone().try_get_matches_from(arguments);
     let matches = parsed.map_err(|error| Stop::of_clap(&error, arguments))?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| Stop::of_clap(&error, arguments))?;
-    let again = repeat::Again::new(&command, &matches);
+    let again = repeat::Again::new(&command, &matches, arguments);
     match cli.command {
         Command::Compare(args) => compare::compare(args, &again),
         Command::Run(args) => compare::run(args, &again),
         Command::Size(args) => size::size(args, &again),
-        Command::Trace(args) => trace::trace(args),
+        Command::Trace(args) => trace::trace(args, &again),
         Command::Schemes(args) => lists::schemes(args),
         Command::Devices(args) => lists::devices(args),
         Command::Workloads(args) => lists::workloads(args),
-        Command::Paper(args) => paper::paper(args),
+        Command::Paper(args) => paper::paper(args, &again),
         Command::Bench(args) => bench::bench(args),
         Command::Check(args) => check::check(args),
         Command::Create(args) => live::create(args),

@@ -9,7 +9,7 @@ use sim::results::{fio_json_runs, pretty, to_csv, to_json, Run};
 use super::files::{self, is_stdout, write, Output};
 use super::options::{Format, OutputOptions};
 use super::stop::{note, say, Stop};
-use crate::report;
+use crate::report::{self, Origin};
 use crate::table::model::model_tables;
 use crate::table::{compare_table, run_detail};
 
@@ -65,6 +65,7 @@ pub(crate) fn show(
     options: &OutputOptions,
     detail: Detail,
     elapsed: Duration,
+    origin: &Origin,
 ) -> Result<(), Stop> {
     let format = format(options)?;
     let text = match format {
@@ -91,7 +92,7 @@ pub(crate) fn show(
         written.push(("CSV", path, ""));
     }
     if let Some(path) = &options.report {
-        write(path, &report::html(runs).map_err(Stop::user)?)?;
+        write(path, &report::html(runs, origin).map_err(Stop::user)?)?;
         written.push(("Report", path, " (opens offline in any browser)"));
     }
     let mut closing = format!("{:<9} {} s\n", "Took", digits(elapsed.as_secs_f64()));

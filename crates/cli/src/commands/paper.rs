@@ -20,9 +20,10 @@ use super::files;
 use super::interrupt;
 use super::options::{threads, Format, OutputOptions};
 use super::output;
+use super::repeat::Again;
 use super::serving::watch_signals;
 use super::stop::{note, say, Stop};
-use crate::report;
+use crate::report::{self, Origin};
 use crate::table::paper as table;
 
 /// Arguments of `ftl paper`.
@@ -82,7 +83,7 @@ pub(crate) struct PaperArgs {
 }
 
 /// `ftl paper`.
-pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
+pub(crate) fn paper(args: PaperArgs, again: &Again) -> Result<(), Stop> {
     let scale = if args.full { Scale::Full } else { Scale::Quick };
     if args.list {
         return list(args.name.as_deref(), scale);
@@ -156,7 +157,7 @@ pub(crate) fn paper(args: PaperArgs) -> Result<(), Stop> {
     if whole == 0 {
         return Err(stopped);
     }
-    write(&args, &paper, &shown, scale, began.elapsed())?;
+    write(&args, &paper, &shown, scale, began.elapsed(), again.origin())?;
     if whole < figures.len() {
         return Err(stopped);
     }
@@ -299,7 +300,14 @@ fn list(name: Option<&str>, scale: Scale) -> Result<(), Stop> {
 }
 
 /// Shows what there is to say of all figures together, and writes the files that were asked for.
-fn write(args: &PaperArgs, paper: &Paper, shown: &[Shown], scale: Scale, took: Duration) -> Result<(), Stop> {
+fn write(
+    args: &PaperArgs,
+    paper: &Paper,
+    shown: &[Shown],
+    scale: Scale,
+    took: Duration,
+    origin: &Origin,
+) -> Result<(), Stop> {
     let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path.as_os_str() == "-");
     let json = || Ok::<_, Stop>(sim::results::pretty(&papers::json(paper, shown, scale)?));
     let mut written = Vec::new();
@@ -312,7 +320,10 @@ fn write(args: &PaperArgs, paper: &Paper, shown: &[Shown], scale: Scale, took: D
         written.push(("CSV", path));
     }
     if let Some(path) = &args.report {
-        files::write(path, &report::paper::html(paper, shown, scale).map_err(Stop::user)?)?;
+        files::write(
+            path,
+            &report::paper::html(paper, shown, scale, origin, args.seed).map_err(Stop::user)?,
+        )?;
         written.push(("Report", path));
     }
     if to_stdout(&args.json) {

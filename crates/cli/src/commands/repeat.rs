@@ -7,6 +7,9 @@ use clap::{ArgAction, ArgMatches, Command};
 
 use sim::setup::SchemeSpec;
 
+use super::VERSION;
+use crate::report::Origin;
+
 /// What has no bearing on what a run does.
 const LEFT_OUT: &[&str] =
     &["schemes", "scheme", "threads", "json", "csv", "output_format", "report", "metrics", "quiet"];
@@ -17,12 +20,14 @@ pub(crate) struct Again {
     /// Words that have no option name.
     positional: Vec<String>,
     seeded: bool,
+    origin: Origin,
 }
 
 impl Again {
     /// Takes down what was given to the subcommand.
-    pub(crate) fn new(command: &Command, matches: &ArgMatches) -> Again {
-        let mut again = Again { words: Vec::new(), positional: Vec::new(), seeded: false };
+    pub(crate) fn new(command: &Command, matches: &ArgMatches, arguments: &[impl AsRef<OsStr>]) -> Again {
+        let origin = Origin { command: quoted(arguments), version: VERSION.to_owned() };
+        let mut again = Again { words: Vec::new(), positional: Vec::new(), seeded: false, origin };
         let Some((name, given)) = matches.subcommand() else { return again };
         let Some(command) = command.find_subcommand(name) else { return again };
         for arg in command.get_arguments() {
@@ -41,6 +46,11 @@ impl Again {
             again.seeded |= id == "seed";
         }
         again
+    }
+
+    /// What a report says made it.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// The command for one scheme.
@@ -91,7 +101,7 @@ mod tests {
             let command = super::super::Cli::command();
             let matches = command.clone().try_get_matches_from(words).expect("a call");
             let scheme: SchemeSpec = "tpftl:techniques=-".parse().expect("a scheme");
-            Again::new(&command, &matches).run(&scheme, 1)
+            Again::new(&command, &matches, words).run(&scheme, 1)
         };
         let call =
             ["ftl", "compare", "--trace", "a b.spc", "--cache=3%", "--report=x.html", "--verify", "-q"];

@@ -21,7 +21,7 @@ use super::output;
 use super::progress::Bars;
 use super::repeat::Again;
 use super::stop::{note, say, Stop};
-use crate::report;
+use crate::report::{self, Origin};
 use crate::table::size::{curve_tables, Curve};
 use crate::table::IDEAL;
 
@@ -109,7 +109,7 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
         return Err(Stop::user("no scheme can run with any of these caches; give larger ones with --caches"));
     }
     let lru = locality.map(|locality| sizes.iter().map(|&size| locality.at(size)).collect());
-    show(&runs, lru.unwrap_or_default(), within, picture, &options, began)?;
+    show(&runs, lru.unwrap_or_default(), within, picture, &options, (began, again.origin()))?;
     if interrupt::asked() {
         Err(stopped)
     } else {
@@ -189,7 +189,7 @@ fn show(
     within: f64,
     picture: Option<PathBuf>,
     options: &Options,
-    began: Instant,
+    (began, origin): (Instant, &Origin),
 ) -> Result<(), Stop> {
     let [ideal, others @ ..] = runs else { return Ok(()) };
     // One label for all sizes of a variant: label each variant once.
@@ -235,11 +235,11 @@ fn show(
         written.push(path);
     }
     if let Some(path) = file(&options.output.report) {
-        files::write(&path, &report::size(&curve, ideal, &names).map_err(Stop::user)?)?;
+        files::write(&path, &report::size(&curve, ideal, &names, origin).map_err(Stop::user)?)?;
         written.push(path);
     }
     if let Some(path) = picture {
-        files::write(&path, &report::picture(&curve, &names).map_err(Stop::user)?)?;
+        files::write(&path, &report::picture(&curve, &names))?;
         written.push(path);
     }
     let mut closing = format!("Took      {} s\n", digits(began.elapsed().as_secs_f64()));

@@ -13,8 +13,9 @@ use workload::Kind;
 
 use super::files::{self, is_stdout, unwritable};
 use super::options::TraceArgs;
+use super::repeat::Again;
 use super::stop::{note, say, Stop};
-use crate::report::{self, Streams};
+use crate::report::{self, Origin, Streams};
 use crate::table::grid::Grid;
 
 const INFO_EXAMPLES: &str = "\
@@ -130,10 +131,10 @@ pub(crate) enum MadeFormat {
 }
 
 /// `ftl trace`.
-pub(crate) fn trace(command: TraceCommand) -> Result<(), Stop> {
+pub(crate) fn trace(command: TraceCommand, again: &Again) -> Result<(), Stop> {
     match command {
         TraceCommand::Info(args) => show_info(&args),
-        TraceCommand::Streams(args) => streams(&args),
+        TraceCommand::Streams(args) => streams(&args, again.origin()),
         TraceCommand::Make(args) => make(&args),
     }
 }
@@ -281,7 +282,7 @@ fn kinds(info: &TraceInfo) -> Grid {
     grid
 }
 
-fn streams(args: &StreamsArgs) -> Result<(), Stop> {
+fn streams(args: &StreamsArgs, origin: &Origin) -> Result<(), Stop> {
     let read = TraceArgs {
         trace_device: args.trace_device.clone(),
         rows: args.rows.clone(),
@@ -301,7 +302,7 @@ fn streams(args: &StreamsArgs) -> Result<(), Stop> {
     }
     let name = args.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let found = Streams::of(name, &writes, args.subspace, args.points);
-    files::write(&args.output, &report::streams(&found).map_err(Stop::user)?)?;
+    files::write(&args.output, &report::streams(&found, origin).map_err(Stop::user)?)?;
     say(&format!("{}\nWritten   {}\n", found.sentence(), args.output.display()))
 }
 

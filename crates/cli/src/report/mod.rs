@@ -3,15 +3,21 @@
 //! | part | where |
 //! | --- | --- |
 //! | words, tables, sections | here |
-//! | plots | `plots.rs`, `series.rs`: plotly figures, drawn by `page.js` when their phase is shown |
+//! | which plots | `plots.rs`, `series.rs` |
+//! | plots as SVG | `axis.rs`, `chart.rs` (lines, dots), `bars.rs` |
 //! | the page of `ftl size`, its picture | `size.rs`, `picture.rs` |
 //! | the page of `ftl trace streams` | `streams.rs` |
-//! | look | `page.css`; light or dark as the reader's system is |
+//! | the page of `ftl paper` | `paper.rs` |
+//! | look | `page.css`, `chart.css`; light or dark as the reader's system is |
+//! | values under the pointer, copies of a plot's data, one phase of several | `page.js` |
 //! | numbers for machines | the runs as JSON in `<script type="application/json" id="results">` |
 //!
-//! The page holds the plotly library itself (4.7 MB) and its content security policy forbids every
-//! connection.
+//! A page opens without a network, and its content security policy forbids every connection. It can be read
+//! without JavaScript, too. Lines have as many points as a screen shows; `--json` writes all of them.
 
+mod axis;
+mod bars;
+mod chart;
 pub(crate) mod paper;
 mod picture;
 mod plots;
@@ -27,21 +33,49 @@ mod tests;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 use sim::facts::{facts, groups, labels, verdict, Group};
 use sim::format::{bytes, maybe, percent};
-use sim::results::{to_value, OutputError, Run};
+use sim::results::{to_value, Kind, OutputError, Run};
 
 use crate::table::grid::Grid;
 use crate::table::{flash, phase_grids, run_grids, speed};
+use chart::Figure;
 pub use picture::picture;
-use plots::Figure;
 pub use size::size;
 pub use streams::{streams, Streams};
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: [&str; 2] = [include_str!("chart.css"), include_str!("page.css")];
 const SCRIPT: &str = include_str!("page.js");
 
 /// Forbids every connection; scripts and styles only from the page itself.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
-                      img-src data: blob:; font-src data:";
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'";
+
+/// What made a page.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The command line.
+    pub command: String,
+    /// Version and commit of the program.
+    pub version: String,
+}
+
+impl Origin {
+    /// Named facts: command, version, seeds if there are any, and digests if there are any.
+    fn facts(&self, seeds: &[u64], digests: String) -> Vec<(String, String)> {
+        let mut different: Vec<String> = Vec::new();
+        for seed in seeds.iter().map(u64::to_string) {
+            if !different.contains(&seed) {
+                different.push(seed);
+            }
+        }
+        let facts = [
+            ("Command", self.command.clone()),
+            ("Version", format!("ftl {}", self.version)),
+            ("Seed", different.join(", ")),
+            ("Digest", digests),
+        ];
+        let told = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
+        told.map(|(name, fact)| (name.to_owned(), fact)).collect()
+    }
+}
 
 /// Why a report could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -49,30 +83,23 @@ pub enum ReportError {
     /// The runs could not be embedded.
     #[error("report: {0}")]
     Results(#[from] OutputError),
-    /// A plot could not be embedded.
-    #[error("report: a plot cannot be written as JSON: {0}")]
-    Plot(#[from] serde_json::Error),
-    /// A picture could not be drawn.
-    #[error("picture: {0}")]
-    Picture(String),
-    /// The plot library in the plotly crate is not where it was.
-    #[error("report: the plotly crate holds no plot library")]
-    NoPlotLibrary,
+    /// Numbers could not be embedded.
+    #[error("report: numbers cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// One page about all `runs`, side by side.
 ///
 /// # Errors
 /// [`ReportError`]; none is known to happen.
-pub fn html(runs: &[Run]) -> Result<String, ReportError> {
+pub fn html(runs: &[Run], origin: &Origin) -> Result<String, ReportError> {
     let labels = labels(runs);
     let groups = groups(runs);
-    let mut figures = Vec::new();
-    let overview = if groups.len() > 1 { plots::overview(&groups, &labels) } else { Vec::new() };
+    let lines = groups.iter().map(|group| group.members.len()).sum();
     let body = html! {
-        (opening(runs, &labels))
+        (opening(runs, &labels, origin))
         @if groups.len() > 1 {
-            (section("overview", "All phases", &place(overview, &mut figures)))
+            (section("overview", "All phases", &place(&plots::overview(&groups, &labels))))
             (selector("Phase", "phase", groups.iter().enumerate().map(|(at, group)| (at.to_string(), &*group.name))))
         }
         @for (index, group) in groups.iter().enumerate() {
@@ -80,25 +107,34 @@ pub fn html(runs: &[Run]) -> Result<String, ReportError> {
                 h2 { (group.name) }
                 (table(&speed(group, &labels)))
                 (table(&flash(group, &labels)))
-                (place(plots::of_phase(index, group, &labels), &mut figures))
+                (place(&plots::of_phase(index, group, &labels, lines)))
                 (phase_details(group, &labels))
             }
         }
         (runs_section(runs, &labels))
         (checks(runs))
     };
-    let values = runs.iter().map(to_value).collect::<Result<Vec<_>, _>>()?;
-    page(&title(&labels), &body, &figures, Some(&values))
+    let values = runs.iter().map(|run| to_value(&brief(run))).collect::<Result<Vec<_>, _>>()?;
+    page(&title(&labels), &body, Some(&values))
 }
 
-/// A whole page: the plots' data, the plot library, the numbers in `results` for machines, and `body` before
-/// them.
-fn page(
-    title: &str,
-    body: &Markup,
-    figures: &[Figure],
-    results: Option<&impl serde::Serialize>,
-) -> Result<String, ReportError> {
+/// A run without what the plots hold: its series and distributions.
+fn brief(run: &Run) -> Run {
+    let mut run = run.clone();
+    for phase in &mut run.phases {
+        phase.series.clear();
+        phase.cache_samples.clear();
+        for kind in Kind::ALL {
+            if let Some(latency) = &mut phase.latency[kind] {
+                latency.bins.clear();
+            }
+        }
+    }
+    run
+}
+
+/// A whole page: `body`, and the numbers in `results` for machines.
+fn page(title: &str, body: &Markup, results: Option<&impl serde::Serialize>) -> Result<String, ReportError> {
     let results = results.map(|results| data("results", results)).transpose()?;
     let page = html! {
         (DOCTYPE)
@@ -109,16 +145,16 @@ fn page(
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                style { @for style in STYLE { (PreEscaped(style)) } }
             }
             body {
                 main {
                     (body)
-                    noscript { p.note { "The plots need JavaScript; the tables do not." } }
+                    noscript {
+                        p.note { "Without JavaScript, plots have no values under the pointer and no data to copy." }
+                    }
                 }
                 @if let Some(results) = results { (results) }
-                (data("figures", &figures)?)
-                script { (PreEscaped(library()?)) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -126,24 +162,10 @@ fn page(
     Ok(page.into_string())
 }
 
-/// plotly.js as the plotly crate ships it, without the crate's MathJax (2 MB that no plot here needs).
-fn library() -> Result<&'static str, ReportError> {
-    static SOURCES: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    let sources = SOURCES.get_or_init(plotly::Plot::offline_js_sources);
-    let (_, rest) = sources.split_once('>').ok_or(ReportError::NoPlotLibrary)?;
-    let (script, _) = rest.split_once("</script>").ok_or(ReportError::NoPlotLibrary)?;
-    Ok(script)
-}
-
 /// JSON for scripts to read. No `<` survives in it, so no string can end the element.
 fn data(id: &str, value: &impl serde::Serialize) -> Result<Markup, serde_json::Error> {
     let json = serde_json::to_string(value)?.replace('<', "\\u003c");
     Ok(html! { script type="application/json" id=(id) { (PreEscaped(json)) } })
-}
-
-/// Text as plotly wants its labels: it draws a subset of HTML in them.
-pub(crate) fn escape(text: &str) -> String {
-    html! { (text) }.into_string()
 }
 
 fn title(labels: &[String]) -> String {
@@ -154,8 +176,11 @@ fn title(labels: &[String]) -> String {
 }
 
 /// Headline, verdict, a paragraph in plain words, and the facts.
-fn opening(runs: &[Run], labels: &[String]) -> Markup {
+fn opening(runs: &[Run], labels: &[String], origin: &Origin) -> Markup {
     let verdict = verdict(runs);
+    let seeds: Vec<u64> = runs.iter().map(|run| run.workload.seed).collect();
+    let digest = |(run, label): (&Run, &String)| format!("{label} {}", run.digest);
+    let digests: Vec<String> = runs.iter().zip(labels).map(digest).collect();
     html! {
         header {
             p.tool { "FTLKit report" }
@@ -164,7 +189,7 @@ fn opening(runs: &[Run], labels: &[String]) -> Markup {
                 p class={"verdict " (if verdict.good() { "good" } else { "bad" })} { (verdict.sentence) }
                 @for line in &verdict.broken { p class="verdict bad" { (line) } }
                 p.lead { (plain_words(first, runs.len())) }
-                (facts_list(facts(runs)))
+                (facts_list(origin.facts(&seeds, digests.join(", ")).into_iter().chain(facts(runs))))
             } @else {
                 p { "No runs were recorded." }
             }
@@ -174,7 +199,14 @@ fn opening(runs: &[Run], labels: &[String]) -> Markup {
 
 /// Names with what is known of them.
 fn facts_list(facts: impl IntoIterator<Item = (String, String)>) -> Markup {
-    html! { dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } } }
+    let code = |name: &str| name == "Command";
+    html! {
+        dl.facts {
+            @for (name, fact) in facts {
+                div { dt { (name) } @if code(&name) { dd { code { (fact) } } } @else { dd { (fact) } } }
+            }
+        }
+    }
 }
 
 fn plain_words(run: &Run, number: usize) -> String {
@@ -215,24 +247,21 @@ fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section id=(id) { h2 { (heading) } (content) } }
 }
 
-/// Cards for the figures, whose data goes to `all`.
-fn place(figures: Vec<Figure>, all: &mut Vec<Figure>) -> Markup {
-    let cards = html! {
-        div.plots {
-            @for figure in &figures {
-                figure class=(if figure.wide { "wide" } else { "half" }) {
-                    h3 { (figure.title) }
-                    div.plot id=(figure.id) style={"height:" (figure.height) "px"} {}
-                    figcaption { (figure.caption) }
-                }
-            }
-        }
-    };
-    all.extend(figures);
-    cards
+/// Cards of figures.
+fn place(figures: &[Figure]) -> Markup {
+    html! { div.plots { @for figure in figures { (figure.card()) } } }
 }
 
 fn table(grid: &Grid) -> Markup {
+    marked_table(grid, |_, _| None)
+}
+
+/// A table in which some cells have a colour, by the class that `class` gives for row and column.
+fn marked_table(grid: &Grid, class: impl Fn(usize, usize) -> Option<&'static str>) -> Markup {
+    let cell = |row: usize, column: usize, text: &String| match class(row, column) {
+        Some(class) => html! { span class={"pill " (class)} { (text) } },
+        None => html! { (text) },
+    };
     html! {
         @if !grid.is_empty() {
             div.scroll {
@@ -240,10 +269,10 @@ fn table(grid: &Grid) -> Markup {
                     caption { (grid.title) }
                     thead { tr { @for cell in &grid.header { th scope="col" { (cell) } } } }
                     tbody {
-                        @for row in &grid.rows {
+                        @for (row, cells) in grid.rows.iter().enumerate() {
                             tr {
-                                @for (index, cell) in row.iter().enumerate() {
-                                    @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                                @for (column, text) in cells.iter().enumerate() {
+                                    @if column == 0 { th scope="row" { (text) } } @else { td { (cell(row, column, text)) } }
                                 }
                             }
                         }

@@ -1,13 +1,13 @@
 //! The page of a paper: for each figure its plots, the measured tables, and the paper's numbers beside ours.
 
 use maud::{html, Markup};
-use papers::{summary, Paper, Quantity, Scale, Shown, Unit, WITH_HOST};
-use plotly::common::{Marker, Mode};
-use plotly::layout::{Axis, AxisType, BarMode, RangeMode};
-use plotly::{Bar, Plot, Scatter};
+use papers::{summary, Paper, Quantity, Scale, Shown, Verdict, WITH_HOST};
 
-use super::plots::{bars, colour, half, layout, line, plot, Figure};
-use super::{escape, facts_list, page, place, section, selector, table, tables, ReportError};
+use super::axis::Axis;
+use super::bars;
+use super::chart::{Figure, Line, Look};
+use super::plots::{colour, line, plot, single};
+use super::{facts_list, marked_table, page, place, section, selector, table, tables, Origin, ReportError};
 use crate::table::grid::Grid;
 use crate::table::paper::{claims, grids};
 
@@ -15,7 +15,13 @@ use crate::table::paper::{claims, grids};
 ///
 /// # Errors
 /// [`ReportError`]; none is known to happen.
-pub(crate) fn html(paper: &Paper, shown: &[Shown], scale: Scale) -> Result<String, ReportError> {
+pub(crate) fn html(
+    paper: &Paper,
+    shown: &[Shown],
+    scale: Scale,
+    origin: &Origin,
+    seed: u64,
+) -> Result<String, ReportError> {
     let title = format!("{}, beside ours", paper.about.title);
     let size = match scale {
         Scale::Quick => {
@@ -23,7 +29,8 @@ pub(crate) fn html(paper: &Paper, shown: &[Shown], scale: Scale) -> Result<Strin
         }
         Scale::Full => "At the paper's scale.",
     };
-    let mut figures = Vec::new();
+    let runs = digests(shown);
+    let counted = format!("of {} runs: at the end of this page", runs.rows.len());
     let body = html! {
         header {
             p.tool { "FTLKit paper" }
@@ -31,14 +38,47 @@ pub(crate) fn html(paper: &Paper, shown: &[Shown], scale: Scale) -> Result<Strin
             p.lead { (paper.about.source) ". " (size) }
             p.lead { (summary(shown)) "." }
             @for note in &paper.about.notes { p.note { (note) } }
+            (facts_list(origin.facts(&[seed], counted)))
         }
-        (section("claims", "All numbers", &table(&all_claims(shown))))
+        (section("claims", "All numbers", &judged(&all_claims(shown), &verdicts(shown))))
         @if shown.len() > 1 {
             (selector("Figure", "figure", shown.iter().map(|shown| (shown.figure.id.clone(), &*shown.figure.id))))
         }
-        @for figure in shown { (of_figure(figure, &mut figures)) }
+        @for figure in shown { (of_figure(figure)) }
+        (section("runs", "Runs", &html! { details { summary { "Digests" } (table(&runs)) } }))
     };
-    page(&title, &body, &figures, None::<&()>)
+    page(&title, &body, None::<&()>)
+}
+
+/// Digest of each run.
+fn digests(shown: &[Shown]) -> Grid {
+    let mut grid = Grid::new("", ["run", "seed", "digest"]);
+    if let Some(first) = shown.first() {
+        for (label, run) in first.results.plan.labels.iter().zip(first.results.runs) {
+            if let Ok(run) = run {
+                grid.row([label.clone(), run.workload.seed.to_string(), run.digest.clone()]);
+            }
+        }
+    }
+    grid
+}
+
+fn verdicts(shown: &[Shown]) -> Vec<Verdict> {
+    shown.iter().flat_map(|figure| &figure.findings).map(|found| found.verdict).collect()
+}
+
+/// A table of claims, a row for each of these verdicts, whose cells are coloured by them.
+fn judged(grid: &Grid, verdicts: &[Verdict]) -> Markup {
+    let class = |row: usize, column: usize| {
+        let verdict = verdicts.get(row).filter(|_| grid.header[column] == "verdict")?;
+        Some(match verdict {
+            Verdict::Holds | Verdict::Close => "good",
+            Verdict::Smaller | Verdict::Larger | Verdict::Higher | Verdict::Lower => "fair",
+            Verdict::Broken | Verdict::Opposite => "bad",
+            Verdict::NotExercised | Verdict::Missing => "idle",
+        })
+    };
+    html! { div.claims { (marked_table(grid, class)) } }
 }
 
 fn all_claims(shown: &[Shown]) -> Grid {
@@ -58,100 +98,80 @@ fn all_claims(shown: &[Shown]) -> Grid {
     grid.compact()
 }
 
-fn of_figure(shown: &Shown, figures: &mut Vec<Figure>) -> Markup {
+fn of_figure(shown: &Shown) -> Markup {
     let figure = shown.figure;
     let plots = figure.show.iter().filter_map(|quantity| {
         let id =
             format!("f{}-{}", figure.id, quantity.name).replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-        let plot = of_quantity(shown, quantity)?;
-        Some(half(id, quantity.what, "", plot))
+        Some(of_quantity(shown, quantity)?.named(id))
     });
     let remarks = shown.remarks();
     html! {
         section.phase id={"figure-" (figure.id)} {
             h2 { (figure.id) ": " (figure.title) }
             (facts_list(shown.facts()))
-            (place(plots.collect(), figures))
-            (table(&claims(shown)))
+            (place(&plots.collect::<Vec<_>>()))
+            (judged(&claims(shown), &verdicts(std::slice::from_ref(shown))))
             @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
             details { summary { "Numbers" } (tables(&grids(shown))) }
         }
     }
 }
 
-/// Points of one trace.
-struct Trace {
-    name: String,
-    /// Index of its colour.
-    colour: usize,
-    x: Vec<String>,
-    y: Vec<f64>,
-    words: Vec<String>,
-}
-
 /// A quantity of every scheme: lines over a sweep, bars otherwise.
-fn of_quantity(shown: &Shown, quantity: &Quantity) -> Option<Plot> {
+fn of_quantity(shown: &Shown, quantity: &Quantity) -> Option<Figure> {
     let timed = |place: &(String, String)| quantity.timed() || !place.1.ends_with(WITH_HOST);
     let places: Vec<_> = shown.places().into_iter().filter(timed).collect();
-    let swept = places.len() > 2 && shown.figure.cases.iter().all(|case| case.swept);
-    let (title, format, factor) = axis(quantity);
-    let mut all = if swept {
-        let x = Axis::new().type_(AxisType::Category);
-        let y = Axis::new().title(title).range_mode(RangeMode::ToZero).tick_format(format);
-        plot(layout().x_axis(x).y_axis(y).show_legend(true))
-    } else {
-        plot(bars(&title, BarMode::Group, format).show_legend(true))
-    };
-    for trace in traces(shown, quantity, &places, swept) {
-        let hover = "%{x}<br>%{fullData.name}: %{hovertext}<extra></extra>";
-        let y = trace.y.iter().map(|value| value * factor).collect::<Vec<_>>();
-        if swept {
-            let points = Scatter::new(trace.x, y).mode(Mode::LinesMarkers).line(line(trace.colour));
-            all.add_trace(points.name(trace.name).hover_text_array(trace.words).hover_template(hover));
-        } else {
-            let bars = Bar::new(trace.x, y).marker(Marker::new().color(colour(trace.colour)));
-            all.add_trace(bars.name(trace.name).hover_text_array(trace.words).hover_template(hover));
-        }
+    if places.len() > 2 && shown.figure.cases.iter().all(|case| case.swept) {
+        return swept(shown, quantity, &places);
     }
-    (!all.data().is_empty()).then_some(all)
-}
-
-/// A trace for each scheme; over a sweep, each phase is a trace of its own.
-fn traces(shown: &Shown, quantity: &Quantity, places: &[(String, String)], swept: bool) -> Vec<Trace> {
     let rows = shown.rows();
-    let mut traces: Vec<Trace> = Vec::new();
-    for (row, name) in rows.iter().enumerate() {
-        let first = traces.len();
-        for place in places {
-            let Some(Some(value)) = shown.value(quantity, name, place) else { continue };
-            let several = swept && places.iter().any(|other| other.1 != place.1);
-            let name = escape(&if several { format!("{name}, {}", place.1) } else { name.clone() });
-            let at = traces[first..].iter().position(|trace| trace.name == name).map_or_else(
-                || {
-                    let colour = row + (traces.len() - first) * rows.len();
-                    traces.push(Trace { name, colour, x: Vec::new(), y: Vec::new(), words: Vec::new() });
-                    traces.len() - 1
-                },
-                |at| first + at,
-            );
-            let x = if swept { place.0.clone() } else { shown.heading(place) };
-            traces[at].x.push(escape(&x));
-            traces[at].y.push(value);
-            traces[at].words.push(quantity.unit.show(value));
-        }
-    }
-    traces
+    let bar = |place: &(String, String), (row, name): (usize, &String)| {
+        let value = shown.value(quantity, name, place)??;
+        Some(single(name.clone(), colour(row), value, quantity.unit.show(value)))
+    };
+    let group = |place: &(String, String)| bars::Group {
+        name: if places.len() > 1 { shown.heading(place) } else { String::new() },
+        bars: rows.iter().enumerate().filter_map(|row| bar(place, row)).collect(),
+    };
+    plot(quantity.what, "", (quantity.what, quantity.unit), places.iter().map(group).collect())
 }
 
-/// Title, format of numbers, and what values are multiplied by.
-fn axis(quantity: &Quantity) -> (String, &'static str, f64) {
-    match quantity.unit {
-        Unit::Share => (quantity.what.to_owned(), ".0%", 1.0),
-        Unit::Micros => (format!("{}, us", quantity.what), "~s", 1.0),
-        Unit::Joule => (format!("{}, J", quantity.what), "~g", 1.0),
-        Unit::Bytes => (format!("{}, MiB", quantity.what), "~g", 1.0 / f64::from(1 << 20)),
-        Unit::Rate => (format!("{}, MiB/s", quantity.what), "~g", 1.0 / f64::from(1 << 20)),
-        Unit::Factor => (quantity.what.to_owned(), "~g", 1.0),
-        Unit::Count => (quantity.what.to_owned(), "~s", 1.0),
+/// Lines over the cases of a sweep, one for each scheme and phase.
+fn swept(shown: &Shown, quantity: &Quantity, places: &[(String, String)]) -> Option<Figure> {
+    // A case such as `financial1 3 %`, with a phase `financial1`, lies beside other workloads at 3 %.
+    let told = |(case, phase): &(String, String)| match case.strip_prefix(phase.as_str()) {
+        Some(rest) if !rest.trim().is_empty() => rest.trim().to_owned(),
+        _ => case.clone(),
+    };
+    let mut cases: Vec<String> = Vec::new();
+    let mut phases: Vec<&String> = Vec::new();
+    for (place, phase) in places.iter().map(|place| (place, &place.1)) {
+        let case = told(place);
+        if !cases.contains(&case) {
+            cases.push(case);
+        }
+        if !phases.contains(&phase) {
+            phases.push(phase);
+        }
     }
+    let rows = shown.rows();
+    let mut lines = Vec::new();
+    for (row, name) in rows.iter().enumerate() {
+        for (index, &phase) in phases.iter().enumerate() {
+            let mine = places.iter().filter(|place| place.1 == *phase);
+            let at = |place| cases.iter().position(|known| *known == told(place)).unwrap_or(0) as f64;
+            let points: Vec<(f64, Option<f64>)> =
+                mine.filter_map(|place| Some((at(place), shown.value(quantity, name, place)?))).collect();
+            if points.iter().any(|(_, value)| value.is_some()) {
+                let name = if phases.len() > 1 { format!("{name}, {phase}") } else { name.clone() };
+                lines.push(Line { name, class: line(row + index * rows.len()), points, look: Look::Marked });
+            }
+        }
+    }
+    let values: Vec<f64> =
+        lines.iter().flat_map(|line| &line.points).filter_map(|(_, value)| *value).collect();
+    let x = Axis::set("", cases);
+    let y = Axis::from_zero(quantity.what, quantity.unit, values.into_iter());
+    (!lines.is_empty()).then(|| Figure::lines(quantity.what, "", &x, &y, &lines))
 }

@@ -1,18 +1,18 @@
 //! The page of `ftl trace streams`: where a trace writes, over time, and the busiest subspaces alone.
 
 use maud::html;
-use plotly::common::{Marker, Mode, Title};
-use plotly::layout::Axis;
-use plotly::{Plot, Scatter};
+use papers::Unit;
 use sim::format::{bytes, percent, whole};
 
-use super::plots::{self, Figure};
-use super::{page, place, section, ReportError};
+use super::axis::Axis;
+use super::chart::{row, scatter, Data, Figure};
+use super::{facts_list, page, place, plots, section, Origin, ReportError};
 
 /// Subspaces that get a picture of their own.
 const SHOWN: usize = 4;
-/// Pixels of the picture of the whole trace.
-const TALL: usize = 560;
+/// Heights of the picture of the whole trace and of a subspace, units.
+const TALL: f64 = 420.0;
+const LOW: f64 = 280.0;
 
 /// The writes of a trace, thinned out for drawing.
 #[derive(Clone, Debug)]
@@ -73,34 +73,41 @@ impl Streams {
 }
 
 /// A page about the write streams of a trace.
-pub fn streams(found: &Streams) -> Result<String, ReportError> {
-    let mut figures = Vec::new();
+pub fn streams(found: &Streams, origin: &Origin) -> Result<String, ReportError> {
     let title = format!("Write streams of {}", found.name);
-    let drawn = found.points.len() as u64;
+    let (drawing, drawn) =
+        scatter("All writes", &plots::colour(0), &axes(&found.points), TALL, &found.points);
     let caption = format!(
         "Each dot is a write: {} of {} are drawn. A rising line is a stream.",
-        whole(drawn),
+        whole(drawn.len() as u64),
         whole(found.writes)
     );
-    let mut all = vec![Figure {
-        wide: true,
-        height: TALL,
-        ..plots::half("streams-all", "All writes", &caption, scatter(found.points.iter().copied(), 0))
-    }];
-    for (index, &(subspace, count)) in found.subspaces.iter().take(SHOWN).enumerate() {
-        let within = found.points.iter().copied().filter(|point| point.1 / found.subspace_bytes == subspace);
-        let name = format!("Subspace {subspace}, from {}", bytes(subspace * found.subspace_bytes));
-        let caption = format!("{} writes.", whole(count));
-        all.push(plots::half(format!("streams-{index}"), &name, &caption, scatter(within, index + 1)));
+    let mut data = row(&["write", "first byte"]);
+    for (number, byte) in drawn {
+        data += &row(&[number.to_string(), byte.to_string()]);
     }
-    let content = place(all, &mut figures);
+    let all = Figure::new("All writes", &caption, Vec::new(), vec![drawing], data);
+    let mut figures = vec![all.named("streams-all")];
+    for (index, &(subspace, count)) in found.subspaces.iter().take(SHOWN).enumerate() {
+        let from = subspace * found.subspace_bytes;
+        let to = from + found.subspace_bytes;
+        let within: Vec<_> =
+            found.points.iter().copied().filter(|(_, byte)| (from..to).contains(byte)).collect();
+        let name = format!("Subspace {subspace}, from {}", bytes(from));
+        let caption = format!("{} writes.", whole(count));
+        let (drawing, _) = scatter(&name, &plots::colour(index + 1), &axes(&within), LOW, &within);
+        let data = Data::Part { id: "streams-all".to_owned(), column: 1, from, to };
+        let figure = Figure::new(&name, &caption, Vec::new(), vec![drawing], String::new());
+        figures.push(Figure { data, ..figure.named(format!("streams-{index}")) });
+    }
     let body = html! {
         header {
             p.tool { "FTLKit report" }
             h1 { (title) }
             p.lead { (found.sentence()) }
+            (facts_list(origin.facts(&[], String::new())))
         }
-        (section("streams", "First byte of each write, in the order of the trace", &content))
+        (section("streams", "First byte of each write, in the order of the trace", &place(&figures)))
     };
     let results = serde_json::json!({
         "trace": found.name,
@@ -109,20 +116,13 @@ pub fn streams(found: &Streams) -> Result<String, ReportError> {
         "subspace_bytes": found.subspace_bytes,
         "subspaces": found.subspaces,
     });
-    page(&title, &body, &figures, Some(&results))
+    page(&title, &body, Some(&results))
 }
 
-fn scatter(points: impl Iterator<Item = (u64, u64)>, index: usize) -> Plot {
-    let (x, y): (Vec<f64>, Vec<f64>) = points.map(|(number, byte)| (number as f64, byte as f64)).unzip();
-    let horizontal = Axis::new().title(Title::with_text("write")).tick_format("~s");
-    let vertical = Axis::new().title(Title::with_text("address")).tick_format("~s").tick_suffix("B");
-    let mut plot = plots::plot(plots::layout().x_axis(horizontal).y_axis(vertical).show_legend(false));
-    let dots = Scatter::new(x, y)
-        .mode(Mode::Markers)
-        .marker(Marker::new().size(3).color(plots::colour(index)))
-        .hover_template("write %{x}: %{y:.6s}B<extra></extra>");
-    plot.add_trace(dots);
-    plot
+fn axes(points: &[(u64, u64)]) -> (Axis, Axis) {
+    let numbers = points.iter().map(|(number, _)| *number as f64);
+    let bytes = points.iter().map(|(_, byte)| *byte as f64);
+    (Axis::between("write", Unit::Count, numbers), Axis::around("address", Unit::Bytes, bytes))
 }
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ mod tests {
         assert!(found.points.iter().any(|point| (5_000..6_000).contains(&point.1)), "both streams are seen");
         assert_eq!(found.subspaces[..2], [(0, 100), (1, 100)]);
         assert_eq!(found.sequential, 198, "two streams of 100, and a third one with gaps");
-        let page = streams(&found).unwrap();
+        let page = streams(&found, &Origin::default()).unwrap();
         assert!(page.contains("Write streams of a &lt;trace&gt;") && page.contains("streams-3"));
         assert!(page.contains("50 of 300 are drawn"));
     }

@@ -205,6 +205,24 @@ impl Phase {
 }
 
 impl super::Sample {
+    /// This interval and the `next` one as a single interval.
+    pub fn then(self, next: Self) -> Self {
+        super::Sample {
+            t_ns: next.t_ns,
+            interval_ns: self.interval_ns + next.interval_ns,
+            requests: self.requests + next.requests,
+            latency_sum_ns: self.latency_sum_ns + next.latency_sum_ns,
+            pages_read: self.pages_read + next.pages_read,
+            pages_written: self.pages_written + next.pages_written,
+            lookups: self.lookups + next.lookups,
+            hits: self.hits + next.hits,
+            flash_reads: self.flash_reads + next.flash_reads,
+            flash_programs: self.flash_programs + next.flash_programs,
+            collections: self.collections + next.collections,
+            free_superblocks: next.free_superblocks,
+        }
+    }
+
     /// Requests per second in the interval.
     pub fn iops(&self) -> Option<f64> {
         ratio(self.requests as f64 * NS_PER_S, self.interval_ns as f64)
