@@ -6,6 +6,7 @@ use crate::failure::{panic_text, Failure};
 use crate::host::{Habits, Host, Session};
 use crate::oracle::{name, State};
 use crate::shape::{Ills, Shape};
+use crate::world::inside;
 use ftl::schemes::{self, Visitor};
 use ftl::{Config, Device, HostError, HostOp, OpenError, Scheme};
 use nand::timing::NoClock;
@@ -82,8 +83,6 @@ pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceR
     Ok(run.report)
 }
 
-type Live<S> = Session<S, SimNand<NoClock>>;
-
 struct Run<S> {
     seed: u64,
     report: ConformanceReport,
@@ -104,7 +103,7 @@ impl<S: Scheme> Run<S> {
     fn fill(&mut self) -> Result<(), String> {
         let (shape, mut dice) = self.shape(1, Ills::default())?;
         let mut host = Self::host(&shape, Habits::writes(), &mut dice);
-        let mut session: Live<S> = Session::open(shape.array(), &shape.config)?;
+        let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
         host.read_all(&mut session)?;
         let exported = shape.config.exported_pages;
         for turn in 0..3 {
@@ -153,7 +152,7 @@ impl<S: Scheme> Run<S> {
             let mut host = Self::host(&shape, habits, &mut dice);
             host.tolerant = ills.decay;
             host.mortal = shape.mortal(ills.wear);
-            let mut session: Live<S> = Session::open(shape.array(), &shape.config)?;
+            let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
             for turn in 0..6 {
                 for _ in 0..150 {
                     host.step(&mut session)?;
@@ -180,7 +179,7 @@ impl<S: Scheme> Run<S> {
     fn power_cycles(&mut self) -> Result<(), String> {
         let (shape, mut dice) = self.shape(6, Ills::default())?;
         let mut host = Self::host(&shape, Habits::all(), &mut dice);
-        let mut session: Live<S> = Session::open(shape.array(), &shape.config)?;
+        let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
         for turn in 0..40 {
             // The first turns switch a fresh device off and on; some switch it off without a request between.
             for _ in 0..if turn % 5 < 2 { 0 } else { 40 } {
@@ -198,7 +197,7 @@ impl<S: Scheme> Run<S> {
         let (shape, mut dice) = self.shape(7, Ills::default())?;
         let exported = shape.config.exported_pages;
         let mut host = Self::host(&shape, Habits::writes(), &mut dice);
-        let mut session: Live<S> = Session::open(shape.array(), &shape.config)?;
+        let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
         for turn in 0..4 {
             for _ in 0..exported {
                 host.step(&mut session)?;
@@ -222,7 +221,7 @@ impl<S: Scheme> Run<S> {
         let (shape, mut dice) = self.shape(8, Ills::default())?;
         let exported = shape.config.exported_pages;
         let mut host = Self::host(&shape, Habits::all(), &mut dice);
-        let mut session: Live<S> = Session::open(shape.array(), &shape.config)?;
+        let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
         for _ in 0..200 {
             host.step(&mut session)?;
         }
@@ -278,13 +277,13 @@ impl<S: Scheme> Run<S> {
     }
 
     /// Compares the mapping with the reference and the array, and the door's counters with the array's.
-    fn audit(&self, host: &Host, session: &Live<S>) -> Result<(), String> {
+    fn audit(&self, host: &Host, session: &Session<S>) -> Result<(), String> {
         session.check()?;
         mapping(host, session)?;
         session.audit()
     }
 
-    fn count(&mut self, session: &Live<S>) {
+    fn count(&mut self, session: &Session<S>) {
         let counters = session.device.counters();
         self.report.collections_data += counters.collections_data;
         self.report.collections_translation += counters.collections_translation;
@@ -293,7 +292,7 @@ impl<S: Scheme> Run<S> {
         self.report.erases_failed += counters.erases_failed;
     }
 
-    fn finish(&mut self, host: &Host, session: &Live<S>) -> Result<(), String> {
+    fn finish(&mut self, host: &Host, session: &Session<S>) -> Result<(), String> {
         self.count(session);
         self.report.reads += host.tally.reads;
         self.report.writes += host.tally.writes;
@@ -305,8 +304,8 @@ impl<S: Scheme> Run<S> {
 
 /// Every page that has content is mapped, once, to a page of its own that holds it, and no other is; or the
 /// newest content is in the write buffer.
-fn mapping<S: Scheme>(host: &Host, session: &Live<S>) -> Result<(), String> {
-    let nand = session.device.nand();
+fn mapping<S: Scheme>(host: &Host, session: &Session<S>) -> Result<(), String> {
+    let nand: &SimNand<NoClock> = inside(session.device.nand());
     let mut mapped: Vec<State> = vec![None; host.states.len()];
     let mut taken = vec![false; nand.geometry().pages() as usize];
     let mut content = Vec::new();

@@ -4,7 +4,7 @@ use crate::dice::Dice;
 use crate::failure::Failure;
 use crate::host::{Habits, Host, Session};
 use crate::shape::Shape;
-use crate::world::World;
+use crate::world::{inside, World};
 use ftl::schemes::{self, Visitor};
 use ftl::{Config, Scheme};
 use nand::{
@@ -211,7 +211,7 @@ pub(crate) fn commands_of_array<S: Scheme, N: World>(
     seed: u64,
 ) -> Result<(u64, u64), String> {
     let mut host = Host::new(vec![None; config.exported_pages as usize], Habits::all(), Dice::new(seed));
-    let mut session: Session<S, _> = Session::open(Recorder::new(array), config)?;
+    let mut session: Session<S> = Session::open(Recorder::new(array), config)?;
     for lpn in 0..config.exported_pages {
         host.write(&mut session, Lpn(lpn), 1)?;
     }
@@ -223,6 +223,6 @@ pub(crate) fn commands_of_array<S: Scheme, N: World>(
         host.step(&mut session)?;
     }
     host.read_all(&mut session)?;
-    let recorder = session.device.nand();
+    let recorder: &Recorder<N> = inside(session.device.nand());
     Ok((recorder.digest(), recorder.commands()))
 }

@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::oracle::{name, History, State};
 use crate::shape::bad_blocks;
-use crate::world::World;
+use crate::world::{unboxed, Array, World};
 use ftl::{Config, Device, HostError, HostOp, Scheme, Seen};
 use nand::{Done, Fault, Lpn, OpCounts};
 
@@ -110,7 +110,7 @@ impl Host {
     }
 
     /// Makes one random request.
-    pub fn step<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
+    pub fn step<S: Scheme>(&mut self, session: &mut Session<S>) -> Result<(), String> {
         self.wait(session);
         let all: u32 = self.habits.weights.iter().sum();
         let mut throw = self.dice.below(all);
@@ -155,7 +155,7 @@ impl Host {
     }
 
     /// Waits until there is room for one more request in flight; now and then, until there is none in flight.
-    fn wait<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) {
+    fn wait<S: Scheme>(&mut self, session: &mut Session<S>) {
         let nand = session.device.nand_mut();
         let room = if self.dice.once_in(16) { 1 } else { self.habits.depth as usize };
         while self.in_flight.len() >= room {
@@ -166,15 +166,15 @@ impl Host {
     }
 
     /// Waits until nothing is in flight.
-    pub fn wait_for_all<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) {
+    pub fn wait_for_all<S: Scheme>(&mut self, session: &mut Session<S>) {
         for done in self.in_flight.drain(..) {
             session.device.nand_mut().advance(done);
         }
     }
 
-    pub fn read<S: Scheme, W: World>(
+    pub fn read<S: Scheme>(
         &mut self,
-        session: &mut Session<S, W>,
+        session: &mut Session<S>,
         first: Lpn,
         pages: u32,
     ) -> Result<(), String> {
@@ -205,9 +205,9 @@ impl Host {
         Ok(())
     }
 
-    pub fn write<S: Scheme, W: World>(
+    pub fn write<S: Scheme>(
         &mut self,
-        session: &mut Session<S, W>,
+        session: &mut Session<S>,
         first: Lpn,
         pages: u32,
     ) -> Result<(), String> {
@@ -249,9 +249,9 @@ impl Host {
         Ok(())
     }
 
-    pub fn trim<S: Scheme, W: World>(
+    pub fn trim<S: Scheme>(
         &mut self,
-        session: &mut Session<S, W>,
+        session: &mut Session<S>,
         first: Lpn,
         pages: u32,
     ) -> Result<(), String> {
@@ -274,7 +274,7 @@ impl Host {
         Ok(())
     }
 
-    pub fn flush<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
+    pub fn flush<S: Scheme>(&mut self, session: &mut Session<S>) -> Result<(), String> {
         let (at, issued) = (session.device.nand().arrival(), session.device.nand().now());
         let done = match session.plain(HostOp::Flush, Lpn(0), 0, at) {
             Ok(done) => done,
@@ -291,7 +291,7 @@ impl Host {
         Ok(())
     }
 
-    fn idle<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
+    fn idle<S: Scheme>(&mut self, session: &mut Session<S>) -> Result<(), String> {
         self.wait_for_all(session);
         let rewrite = S::REWRITES && self.dice.once_in(3);
         for _ in 0..self.dice.between(1, 6) {
@@ -307,15 +307,15 @@ impl Host {
     }
 
     /// Whether `fault` says that the device is at its end, and may be: blocks have failed since it was new.
-    fn is_end<S: Scheme, W: World>(&self, session: &Session<S, W>, fault: Fault) -> bool {
+    fn is_end<S: Scheme>(&self, session: &Session<S>, fault: Fault) -> bool {
         let is_worn = |born_bad| bad_blocks(session.device.nand()) > born_bad;
         matches!(fault, Fault::NoSpace { .. }) && self.mortal.is_some_and(is_worn)
     }
 
     /// A write or trim found no space. Each of its pages is as before, or as it should have become.
-    fn refused<S: Scheme, W: World>(
+    fn refused<S: Scheme>(
         &mut self,
-        session: &mut Session<S, W>,
+        session: &mut Session<S>,
         first: Lpn,
         pages: u32,
         issued: u64,
@@ -355,7 +355,7 @@ impl Host {
     }
 
     /// Reads every page.
-    pub fn read_all<S: Scheme, W: World>(&mut self, session: &mut Session<S, W>) -> Result<(), String> {
+    pub fn read_all<S: Scheme>(&mut self, session: &mut Session<S>) -> Result<(), String> {
         let exported = self.states.len() as u32;
         let mut first = 0;
         while first < exported {
@@ -368,11 +368,11 @@ impl Host {
     }
 
     /// Switches the device off in good order and on again.
-    pub fn power_cycle<S: Scheme, W: World>(
+    pub fn power_cycle<S: Scheme>(
         &mut self,
-        mut session: Session<S, W>,
+        mut session: Session<S>,
         config: &Config,
-    ) -> Result<Session<S, W>, String> {
+    ) -> Result<Session<S>, String> {
         self.wait_for_all(&mut session);
         let issued = session.device.nand().now();
         let done = match session.device.power_off() {
@@ -389,23 +389,36 @@ impl Host {
         }
         let mut nand = session.device.into_nand();
         nand.drain();
-        let mut session = Session::open(nand, config)?;
+        let mut session = Session::open_boxed(nand, config)?;
         session.device.nand_mut().drain();
         Ok(session)
     }
 }
 
 /// A device in operation.
-#[derive(Clone, Debug)]
-pub(crate) struct Session<S, W> {
-    pub device: Device<S, W>,
+pub(crate) struct Session<S> {
+    pub device: Device<S, Array>,
     /// What the array had counted before the device was opened.
     before: OpCounts,
 }
 
-impl<S: Scheme, W: World> Session<S, W> {
+impl<S: Scheme> Session<S> {
     /// Opens the scheme on an array.
-    pub fn open(nand: W, config: &Config) -> Result<Session<S, W>, String> {
+    pub fn open<W: World>(nand: W, config: &Config) -> Result<Session<S>, String> {
+        Session::open_boxed(Box::new(nand), config)
+    }
+
+    /// The array, which must be a `W`.
+    pub fn into_nand<W: World>(self) -> W {
+        unboxed(self.device.into_nand())
+    }
+
+    /// Opens the device again, as after a power cut.
+    pub fn reopen(self, config: &Config) -> Result<Session<S>, String> {
+        Session::open_boxed(self.device.into_nand(), config)
+    }
+
+    fn open_boxed(nand: Array, config: &Config) -> Result<Session<S>, String> {
         let before = nand.counts();
         let device = Device::open(nand, config).map_err(|error| format!("open: {error}"))?;
         Ok(Session { device, before })

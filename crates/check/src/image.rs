@@ -8,7 +8,6 @@
 
 use std::path::Path;
 
-use nand::timing::NoClock;
 use nand::{Description, FileNand, Lpn, Medium};
 
 use crate::dice::Dice;
@@ -18,6 +17,7 @@ use crate::host::{Habits, Host, Session};
 use crate::lossy::{Loss, LossyMedium};
 use crate::oracle::{name, State};
 use crate::shape::{Ills, Shape};
+use crate::world::inside_mut;
 use ftl::schemes::{self, Visitor};
 use ftl::Scheme;
 
@@ -41,10 +41,10 @@ pub struct ImageReport {
     pub collections: u64,
 }
 
-type Live<S> = Session<S, FileNand<NoClock, LossyMedium>>;
+type Image = FileNand<LossyMedium>;
 
-fn mount(medium: &LossyMedium) -> Result<(FileNand<NoClock, LossyMedium>, nand::Mounted), String> {
-    let opened = FileNand::on(medium.clone(), Path::new("image"), NoClock::new());
+fn mount(medium: &LossyMedium) -> Result<(Image, nand::Mounted), String> {
+    let opened = FileNand::on(medium.clone(), Path::new("image"));
     let (mut nand, _, mounted) = opened.map_err(|error| error.to_string())?;
     nand.take_blanks();
     Ok((nand, mounted))
@@ -133,7 +133,7 @@ impl<S: Scheme> Sweep<S> {
             if self.dice.once_in(8) {
                 session.device.power_off().map_err(|fault| format!("power off: {fault}"))?;
                 self.older.iter_mut().for_each(Vec::clear);
-                session.device.into_nand().close().map_err(|error| error.to_string())?;
+                session.into_nand::<Image>().close().map_err(|error| error.to_string())?;
                 self.report.closed += 1;
             }
             medium = medium.after(loss, &mut self.dice);
@@ -145,7 +145,7 @@ impl<S: Scheme> Sweep<S> {
         Ok(self.report)
     }
 
-    fn requests(&mut self, host: &mut Host, session: &mut Live<S>) -> Result<(), String> {
+    fn requests(&mut self, host: &mut Host, session: &mut Session<S>) -> Result<(), String> {
         for _ in 0..self.dice.between(1, REQUESTS) {
             let before = host.states.clone();
             host.step(session)?;
@@ -154,7 +154,7 @@ impl<S: Scheme> Sweep<S> {
                     older.push(before);
                 }
             }
-            session.device.nand_mut().land().map_err(|error| error.to_string())?;
+            inside_mut::<Image>(session.device.nand_mut()).land().map_err(|error| error.to_string())?;
             if self.dice.once_in(SYNC) {
                 self.sync(host, session)?;
             }
@@ -163,9 +163,9 @@ impl<S: Scheme> Sweep<S> {
     }
 
     /// A flush, as a server carries it out.
-    fn sync(&mut self, host: &mut Host, session: &mut Live<S>) -> Result<(), String> {
+    fn sync(&mut self, host: &mut Host, session: &mut Session<S>) -> Result<(), String> {
         host.flush(session)?;
-        let nand = session.device.nand_mut();
+        let nand: &mut Image = inside_mut(session.device.nand_mut());
         let sequence = nand.sequence();
         let synced = nand.land().and_then(|()| nand.medium().sync()).and_then(|()| nand.synced(sequence));
         self.older.iter_mut().for_each(Vec::clear);
@@ -173,14 +173,14 @@ impl<S: Scheme> Sweep<S> {
     }
 
     /// The image is written to when the scheme has recovered what is on it.
-    fn start(&self, nand: FileNand<NoClock, LossyMedium>) -> Result<Live<S>, String> {
-        let mut session: Live<S> = Session::open(nand, &self.shape.config)?;
-        session.device.nand_mut().begin().map_err(|error| error.to_string())?;
+    fn start(&self, nand: Image) -> Result<Session<S>, String> {
+        let mut session: Session<S> = Session::open(nand, &self.shape.config)?;
+        inside_mut::<Image>(session.device.nand_mut()).begin().map_err(|error| error.to_string())?;
         Ok(session)
     }
 
     /// Opens an image after a cut; now and then it is cut again while recovery has done its part.
-    fn reopen(&mut self, medium: &LossyMedium) -> Result<Live<S>, String> {
+    fn reopen(&mut self, medium: &LossyMedium) -> Result<Session<S>, String> {
         let (nand, mounted) = mount(medium)?;
         self.report.torn_pages += mounted.torn_pages;
         self.report.undone_erases += u64::from(mounted.undone_erases);
@@ -189,7 +189,7 @@ impl<S: Scheme> Sweep<S> {
         Ok(session)
     }
 
-    fn compare(&mut self, host: &mut Host, session: &mut Live<S>, loss: Loss) -> Result<(), String> {
+    fn compare(&mut self, host: &mut Host, session: &mut Session<S>, loss: Loss) -> Result<(), String> {
         let mut found = Vec::new();
         session.contents(&mut found)?;
         for (lpn, &found) in found.iter().enumerate() {
@@ -208,7 +208,7 @@ impl<S: Scheme> Sweep<S> {
         }
         host.states = found;
         // What recovery found is durable only once it is synced.
-        session.device.nand_mut().land().map_err(|error| error.to_string())?;
+        inside_mut::<Image>(session.device.nand_mut()).land().map_err(|error| error.to_string())?;
         self.sync(host, session)
     }
 }

@@ -6,8 +6,6 @@ use crate::host::{Habits, Host, Session};
 use crate::shape::{Ills, Shape};
 use ftl::schemes::{self, Visitor};
 use ftl::Scheme;
-use nand::timing::NoClock;
-use nand::SimNand;
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -57,7 +55,7 @@ fn live<S: Scheme>(seed: u64) -> Result<WearReport, String> {
     let states = vec![None; shape.config.exported_pages as usize];
     let mut host = Host::new(states, Habits::random(&mut dice), Dice::new(dice.any()));
     host.mortal = shape.mortal(true);
-    let mut session: Session<S, SimNand<NoClock>> = Session::open(shape.array(), &shape.config)?;
+    let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
     for step in 0..MOST {
         if host.worn {
             break;
@@ -77,8 +75,7 @@ fn live<S: Scheme>(seed: u64) -> Result<WearReport, String> {
     host.worn = false;
     let cycled = host.power_cycle(session, &shape.config)?;
     // A device that has no room for a checkpoint goes off as in a power cut, which may undo trims.
-    let mut session =
-        if host.worn { Session::open(cycled.device.into_nand(), &shape.config)? } else { cycled };
+    let mut session = if host.worn { cycled.reopen(&shape.config)? } else { cycled };
     if !host.worn {
         host.read_all(&mut session)?;
     }

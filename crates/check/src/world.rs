@@ -2,9 +2,37 @@
 
 use nand::timing::NoClock;
 use nand::{CrashNand, Done, FileNand, Medium, Nand, OpCounts, SimNand};
+use std::any::Any;
+
+/// Any array. It is in a box, so that each scheme is compiled once for all of them: the checker is not what
+/// speed is measured by.
+pub(crate) type Array = Box<dyn World>;
+
+/// What is in the box.
+///
+/// # Panics
+/// It is an array of another type.
+pub(crate) fn unboxed<W: World>(array: Array) -> W {
+    let array: Box<dyn Any> = array;
+    array.downcast().map_or_else(|_| panic!("{OTHER}"), |array| *array)
+}
+
+/// A look at what is in the box; panics as [`unboxed`].
+pub(crate) fn inside<W: World>(array: &Array) -> &W {
+    let array: &dyn Any = &**array;
+    array.downcast_ref().unwrap_or_else(|| panic!("{OTHER}"))
+}
+
+/// The same, to do something with it.
+pub(crate) fn inside_mut<W: World>(array: &mut Array) -> &mut W {
+    let array: &mut dyn Any = &mut **array;
+    array.downcast_mut().unwrap_or_else(|| panic!("{OTHER}"))
+}
+
+const OTHER: &str = "the array in the box is of another type";
 
 /// An array whose clock the host moves.
-pub trait World: Nand {
+pub trait World: Nand + Any {
     /// The present.
     fn now(&self) -> u64;
 
@@ -59,7 +87,7 @@ impl World for SimNand<NoClock> {
     }
 }
 
-impl<M: Medium> World for FileNand<NoClock, M> {
+impl<M: Medium> World for FileNand<M> {
     fn now(&self) -> u64 {
         0
     }

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use nand::timing::{Queued, Timing};
+use nand::timing::{AnyTiming, Timing};
 use nand::Done;
 
 /// Reported when virtual time has caught up; no request has this tag.
@@ -157,7 +157,7 @@ impl Clock {
     }
 
     /// Lets virtual time pass up to the present of the wall.
-    pub fn catch_up(&mut self, timing: &mut Queued) {
+    pub fn catch_up(&mut self, timing: &mut AnyTiming) {
         let (begun, ns) = self.begun;
         let wall = ns.saturating_add(nanos(Instant::now(), begun));
         if timing.now() >= wall {
@@ -178,7 +178,7 @@ impl Clock {
     }
 
     /// Ends everything in flight, forgets latencies, and goes on with the wall from here.
-    pub fn restart(&mut self, timing: &mut Queued, paced: bool) {
+    pub fn restart(&mut self, timing: &mut AnyTiming, paced: bool) {
         while let Some((tag, now)) = timing.next() {
             if tag != CAUGHT_UP {
                 self.ended(tag, now);
@@ -191,7 +191,7 @@ impl Clock {
     }
 
     /// A request arrives, while clients have `most` requests in flight, this one included.
-    pub fn arrive(&mut self, timing: &mut Queued, most: usize) -> (Done, u64) {
+    pub fn arrive(&mut self, timing: &mut AnyTiming, most: usize) -> (Done, u64) {
         while !self.paced && self.in_flight() >= most.max(1) {
             let Some((tag, now)) = timing.next() else { break };
             if tag != CAUGHT_UP {
@@ -203,7 +203,7 @@ impl Clock {
 
     /// The request that arrived at `arrived` is over when `done` is. Its ticket will be among [`Clock::over`]
     /// then, if anybody waits.
-    pub fn watch(&mut self, timing: &mut Queued, kind: usize, arrived: u64, done: Done) -> u64 {
+    pub fn watch(&mut self, timing: &mut AnyTiming, kind: usize, arrived: u64, done: Done) -> u64 {
         let tag = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1

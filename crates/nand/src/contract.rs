@@ -304,3 +304,109 @@ pub struct SpareRefused {
     /// Spare bytes that fit beside the record.
     pub room: u32,
 }
+
+/// A boxed array is one, whatever is in the box.
+impl<N: Nand + ?Sized> Nand for Box<N> {
+    fn geometry(&self) -> &Geometry {
+        (**self).geometry()
+    }
+
+    fn is_bad(&self, block: Pbn) -> bool {
+        (**self).is_bad(block)
+    }
+
+    fn read(&mut self, ppn: Ppn, class: Class, to: Sink, after: Done) -> Result<(Oob, Done), Fault> {
+        (**self).read(ppn, class, to, after)
+    }
+
+    fn buffer(&self) -> &[u8] {
+        (**self).buffer()
+    }
+
+    fn written(&self, block: Pbn) -> u32 {
+        (**self).written(block)
+    }
+
+    fn scan(&mut self, ppn: Ppn, after: Done) -> Result<(Option<Oob>, Done), Fault> {
+        (**self).scan(ppn, after)
+    }
+
+    fn program(
+        &mut self,
+        ppn: Ppn,
+        oob: Oob,
+        class: Class,
+        from: Source<'_>,
+        after: Done,
+    ) -> Result<Done, Fault> {
+        (**self).program(ppn, oob, class, from, after)
+    }
+
+    fn erase(&mut self, block: Pbn, after: Done) -> Result<Done, Fault> {
+        (**self).erase(block, after)
+    }
+
+    fn retire(&mut self, block: Pbn) {
+        (**self).retire(block);
+    }
+
+    fn join(&mut self, a: Done, b: Done) -> Done {
+        (**self).join(a, b)
+    }
+
+    fn settle(&mut self) -> Done {
+        (**self).settle()
+    }
+
+    fn compute(&mut self, ns: u64, after: Done) -> Done {
+        (**self).compute(ns, after)
+    }
+
+    fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
+        (**self).inspect(ppn, content)
+    }
+
+    fn superseded(&mut self, ppn: Ppn) {
+        (**self).superseded(ppn);
+    }
+
+    fn expect(&self, hint: Hint) {
+        (**self).expect(hint);
+    }
+
+    fn begin_step(&mut self, name: &'static str) {
+        (**self).begin_step(name);
+    }
+}
+
+impl<N: DataBuffer + ?Sized> DataBuffer for Box<N> {
+    fn reserve_slots(&mut self, slots: u32) {
+        (**self).reserve_slots(slots);
+    }
+
+    fn store(&mut self, slot: u32, oob: Oob) {
+        (**self).store(slot, oob);
+    }
+
+    fn deliver(&mut self, slot: u32) -> Oob {
+        (**self).deliver(slot)
+    }
+}
+
+impl<N: SpareBytes + ?Sized> SpareBytes for Box<N> {
+    fn reserve_spare(&mut self, bytes: u32) -> Result<(), SpareRefused> {
+        (**self).reserve_spare(bytes)
+    }
+
+    fn attach(&mut self, spare: &[u8]) {
+        (**self).attach(spare);
+    }
+
+    fn spare(&self) -> &[u8] {
+        (**self).spare()
+    }
+
+    fn inspect_spare(&self, ppn: Ppn) -> &[u8] {
+        (**self).inspect_spare(ppn)
+    }
+}

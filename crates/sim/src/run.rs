@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use ftl::schemes::Visitor;
 use ftl::{Config, Device, OpenError, Scheme};
-use nand::timing::{NoClock, Queued, Reserved};
+use nand::timing::{AnyTiming, NoClock, Queued, Reserved};
 use nand::{Nand, SimNand, SimOptions};
 use workload::InputError;
 
@@ -325,14 +325,14 @@ pub(crate) fn new_rig<S: Scheme>(
 }
 
 /// The queue model of a device.
-pub(crate) fn queued(device: &nand::Device, policy: Option<nand::timing::Policy>) -> Queued {
+pub(crate) fn queued(device: &nand::Device, policy: Option<nand::timing::Policy>) -> AnyTiming {
     let g = &device.geometry;
-    Queued::new(device.times(), policy.unwrap_or(device.policy), g.dies(), g.channels, g.blocks())
+    Queued::new(device.times(), policy.unwrap_or(device.policy), g.dies(), g.channels, g.blocks()).into()
 }
 
 /// The reservation model of a device.
-pub(crate) fn reserved(device: &nand::Device) -> Reserved {
-    Reserved::new(device.times(), device.geometry.dies(), device.geometry.channels)
+pub(crate) fn reserved(device: &nand::Device) -> AnyTiming {
+    Reserved::new(device.times(), device.geometry.dies(), device.geometry.channels).into()
 }
 
 /// Runs one phase and counts it. The device is drained before and after; counters begin at zero.

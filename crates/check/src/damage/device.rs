@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use ftl::{Config, Device, HostOp, Scheme, Seen};
-use nand::timing::NoClock;
 use nand::{Done, FileNand, Lpn, Medium, Nand};
 
 use crate::dice::Dice;
 use crate::lossy::{Loss, LossyMedium};
+use crate::world::{inside_mut, unboxed, Array};
 
 /// What a page holds: the stamp of a write, or nothing.
 type Held = Option<u64>;
@@ -21,16 +21,22 @@ const MOST_PAGES: u32 = 8;
 
 /// A device that is served from an image.
 pub(super) struct Served<S> {
-    device: Device<S, FileNand<NoClock, LossyMedium>>,
+    device: Device<S, Array>,
 }
 
 impl<S: Scheme> Served<S> {
     pub fn open(medium: LossyMedium, config: &Config) -> Result<Self, String> {
-        let opened = FileNand::on(medium, Path::new("image"), NoClock::new());
+        let opened = FileNand::on(medium, Path::new("image"));
         let (nand, ..) = opened.map_err(|error| error.to_string())?;
-        let mut device = Device::open(nand, config).map_err(|error| format!("open: {error}"))?;
-        device.nand_mut().begin().map_err(|error| error.to_string())?;
-        Ok(Served { device })
+        let nand: Array = Box::new(nand);
+        let device = Device::open(nand, config).map_err(|error| format!("open: {error}"))?;
+        let mut served = Served { device };
+        served.image().begin().map_err(|error| error.to_string())?;
+        Ok(served)
+    }
+
+    fn image(&mut self) -> &mut FileNand<LossyMedium> {
+        inside_mut(self.device.nand_mut())
     }
 
     /// A request without bytes, or with those offered before.
@@ -40,12 +46,12 @@ impl<S: Scheme> Served<S> {
         if outcome.failed > 0 {
             return Err(format!("{op:?} of {pages} pages from {first}: {} failed", outcome.failed));
         }
-        self.device.nand_mut().land().map_err(|error| error.to_string())
+        self.image().land().map_err(|error| error.to_string())
     }
 
     fn sync(&mut self) -> Result<(), String> {
         self.request(HostOp::Flush, 0, 0)?;
-        let nand = self.device.nand_mut();
+        let nand = self.image();
         let sequence = nand.sequence();
         let synced = nand.medium().sync().and_then(|()| nand.synced(sequence));
         // The server's keeper syncs the note soon after.
@@ -62,7 +68,7 @@ impl<S: Scheme> Served<S> {
                 _ => None,
             };
         });
-        let fetches: Vec<_> = self.device.nand_mut().fetches().collect();
+        let fetches: Vec<_> = self.image().fetches().collect();
         if let Err(error) = outcome {
             return Ok(Err(format!("LPN {lpn}: {error}")));
         }
@@ -75,7 +81,7 @@ impl<S: Scheme> Served<S> {
             return Err(format!("LPN {lpn} was delivered from {} pages", fetches.len()));
         };
         let mut content = vec![0; self.device.nand().geometry().page_bytes as usize];
-        let read = self.device.nand_mut().reader().read(std::slice::from_ref(fetch), &mut content);
+        let read = self.image().reader().read(std::slice::from_ref(fetch), &mut content);
         if let Err(error) = read {
             return Ok(Err(format!("LPN {lpn}: {error}")));
         }
@@ -90,7 +96,7 @@ impl<S: Scheme> Served<S> {
 
     pub fn close(mut self) -> Result<(), String> {
         self.device.power_off().map_err(|fault| format!("power off: {fault}"))?;
-        self.device.into_nand().close().map_err(|error| error.to_string())
+        unboxed::<FileNand<LossyMedium>>(self.device.into_nand()).close().map_err(|error| error.to_string())
     }
 }
 
@@ -180,7 +186,7 @@ impl Owner {
             self.held[lpn as usize] = Some(self.stamp);
             bytes.extend(stamped(lpn, self.stamp, page_bytes));
         }
-        served.device.nand_mut().offer(Lpn(first), bytes.into());
+        served.image().offer(Lpn(first), bytes.into());
         served.request(HostOp::Write, first, pages)
     }
 

@@ -151,7 +151,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         }
         let mut host = Host::new(nothing.clone(), Habits::all(), Dice::branch(self.seed, WORKLOAD));
         host.mortal = shape.mortal(self.options.faults);
-        let mut session: Session<S, _> = Session::open(shape.array(), &shape.config)?;
+        let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
         for lpn in 0..exported {
             host.write(&mut session, Lpn(lpn), 1)?;
         }
@@ -168,7 +168,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         if host.worn {
             return Ok((shape.array(), nothing));
         }
-        Ok((session.device.into_nand(), host.states))
+        Ok((session.into_nand(), host.states))
     }
 
     /// The run that is cut.
@@ -181,7 +181,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
     ) -> Result<(CrashNand, History), String> {
         let mut dice = Dice::branch(self.seed, LATENCIES);
         let nand = N::wrap(CrashNand::new(array, dice.any()));
-        let mut session: Session<S, N> = Session::open(nand, &shape.config)?;
+        let mut session: Session<S> = Session::open(nand, &shape.config)?;
         session.device.nand_mut().drain();
         let habits = if dice.once_in(3) { Habits::all() } else { Habits::random(&mut dice) };
         let mut host = Host::new(states, habits, Dice::new(dice.any()));
@@ -201,7 +201,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         }
         session.check()?;
         tally(report, session.device.counters(), S::INFO.stats);
-        let nand = session.device.into_nand().into_crash();
+        let nand = session.into_nand::<N>().into_crash();
         for kind in [PageKind::Data, PageKind::Translation, PageKind::Metadata] {
             report.programmed[kind as usize] += nand.programmed(kind);
             report.erased[kind as usize] += nand.erased(kind);
@@ -223,7 +223,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             self.survive_twice(shape, moment, &image, dice, report)?;
         }
         self.phase = Stage::Recovering;
-        let mut session: Session<S, _> = Session::open(image, &shape.config)?;
+        let mut session: Session<S> = Session::open(image, &shape.config)?;
         self.phase = Stage::Comparing;
         session.contents(&mut self.found)?;
         moment.judge(&self.found)?;
@@ -239,7 +239,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             session.check()?;
         }
         self.found = host.states;
-        Ok(session.device.into_nand())
+        Ok(session.into_nand())
     }
 
     /// Recovers and works under a clock, and cuts that.
@@ -259,7 +259,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             None => CrashNand::new(image.clone(), dice.any()),
         };
         self.phase = Stage::Recovering;
-        let mut session: Session<S, N> = Session::open(N::wrap(nand), &shape.config)?;
+        let mut session: Session<S> = Session::open(N::wrap(nand), &shape.config)?;
         session.device.nand_mut().drain();
         let opened = session.device.nand().now();
         self.phase = Stage::Comparing;
@@ -274,7 +274,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             host.step(&mut session)?;
         }
         session.check()?;
-        let nand = session.device.into_nand().into_crash();
+        let nand = session.into_nand::<N>().into_crash();
         self.later = host.history.take().unwrap_or_default();
         self.cut_again(shape, moment, &nand, opened, dice, report)?;
         self.nested = Some(nand);
@@ -305,7 +305,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             count(report, cutter.cut(time, dice.any(), &mut image));
             report.nested_cuts += 1;
             self.phase = Stage::Nested(point, "recovering");
-            let mut session: Session<S, _> = Session::open(image, &shape.config)?;
+            let mut session: Session<S> = Session::open(image, &shape.config)?;
             self.phase = Stage::Nested(point, "comparing after recovery");
             session.contents(&mut self.found)?;
             if time < opened {
@@ -323,7 +323,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
                 host.step(&mut session)?;
             }
             self.found = host.states;
-            self.spare.push(session.device.into_nand());
+            self.spare.push(session.into_nand());
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ftl::{Device, Scheme};
-use nand::timing::{NoClock, Queued, Timing};
+use nand::timing::{Queued, Timing};
 use nand::{FileNand, ImageFile, Medium, Mounted};
 
 use crate::clock::{Clock, Latencies};
@@ -71,18 +71,18 @@ impl<S: Scheme> Engine<S> {
     /// Opens the image at `path`, which must be for this scheme. `paced`: answers wait until the device model
     /// gives them.
     pub fn open(path: &Path, paced: bool) -> Result<(Engine<S>, Opened), LiveError> {
-        Engine::start(FileNand::open(path, NoClock::new())?, path, paced)
+        Engine::start(FileNand::open(path)?, path, paced)
     }
 }
 
 impl<S: Scheme, M: Medium> Engine<S, M> {
     /// Opens an image on any medium; `path` is its name in errors.
     pub fn open_on(medium: M, path: &Path) -> Result<(Engine<S, M>, Opened), LiveError> {
-        Engine::start(FileNand::on(medium, path, NoClock::new())?, path, false)
+        Engine::start(FileNand::on(medium, path)?, path, false)
     }
 
     fn start(
-        (nand, description, mounted): (FileNand<NoClock, M>, nand::Description, Mounted),
+        (nand, description, mounted): (FileNand<M>, nand::Description, Mounted),
         path: &Path,
         paced: bool,
     ) -> Result<(Engine<S, M>, Opened), LiveError> {

@@ -4,7 +4,6 @@ use std::io;
 
 use bytes::Bytes;
 use ftl::{Device, HostError, HostOp, Scheme, Seen};
-use nand::timing::Queued;
 use nand::{Done, Fault, FileNand, Lpn, Medium, Nand};
 
 use crate::clock::Clock;
@@ -19,7 +18,7 @@ const TRIM_PAGES: u32 = 1 << 18;
 
 /// What is in the FTL, one thread at a time.
 pub(super) struct Core<S, M: Medium> {
-    pub device: Device<S, FileNand<Queued, M>>,
+    pub device: Device<S, FileNand<M>>,
     pub clock: Clock,
     /// The array or the image is out of order: nothing more can be done until it is opened again.
     pub broken: bool,

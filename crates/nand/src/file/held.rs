@@ -8,7 +8,6 @@ use bytes::Bytes;
 use super::copies::Repair;
 use super::stage::Stage;
 use super::{FileNand, Medium, MOST_STAGED};
-use crate::timing::Timing;
 use crate::Ppn;
 
 /// A recovery that programs more bytes than this does not wait with writing: memory is not without end.
@@ -43,7 +42,7 @@ impl Held {
     }
 }
 
-impl<T: Timing, M: Medium> FileNand<T, M> {
+impl<M: Medium> FileNand<M> {
     /// Begins to use the image: writes what opening mended, and what the FTL has done since. From now on,
     /// until [`FileNand::close`], opening it checks what was written last. Without effect the second time.
     pub fn begin(&mut self) -> io::Result<()> {

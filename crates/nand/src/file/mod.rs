@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::timing::{NoClock, Timing};
+use crate::timing::{AnyTiming, NoClock};
 use crate::{
     Class, DataBuffer, Done, Fault, Geometry, Hint, Lpn, Nand, Oob, OpCounts, PageKind, Pbn, Ppn, SimNand,
     SimOptions, Sink, Source, SpareBytes, SpareRefused, WearSpread,
@@ -84,10 +84,10 @@ enum Host {
     Pages(u32, Bytes),
 }
 
-/// A NAND array in an image file, under the clock `T`.
+/// A NAND array in an image file. Nothing takes time in it until [`FileNand::with_timing`] says otherwise.
 #[derive(Debug)]
-pub struct FileNand<T: Timing, M: Medium = ImageFile> {
-    sim: SimNand<T>,
+pub struct FileNand<M: Medium = ImageFile> {
+    sim: SimNand<AnyTiming>,
     medium: Arc<M>,
     places: Places,
     page_bytes: usize,
@@ -120,7 +120,7 @@ pub struct FileNand<T: Timing, M: Medium = ImageFile> {
     steps: Vec<(&'static str, Instant)>,
 }
 
-impl FileNand<NoClock> {
+impl FileNand {
     /// Makes an image of an erased array: the whole file, or none.
     pub fn create(path: &Path, description: &Description) -> Result<(), ImageError> {
         image::make_file(path, |file| {
@@ -129,21 +129,40 @@ impl FileNand<NoClock> {
             FileNand::format(file, path, description)
         })
     }
-}
 
-impl<T: Timing> FileNand<T> {
     /// Opens an image for this process alone, and says what was found.
-    pub fn open(path: &Path, timing: T) -> Result<(FileNand<T>, Description, Mounted), ImageError> {
-        let file = ImageFile::new(image::open_file(path)?);
-        FileNand::on(file, path, timing)
+    pub fn open(path: &Path) -> Result<(FileNand, Description, Mounted), ImageError> {
+        FileNand::on(ImageFile::new(image::open_file(path)?), path)
     }
 }
 
-impl<T: Timing, M: Medium> FileNand<T, M> {
+impl<M: Medium> FileNand<M> {
+    /// Writes an erased array onto a medium of zeros.
+    pub fn format(medium: &M, path: &Path, description: &Description) -> Result<(), ImageError> {
+        let device = &description.device;
+        let places = Places::new(&device.geometry);
+        image::write_header(medium, path, description)?;
+        let failed = image::failed(path, "the image cannot be written");
+        let fresh = SimNand::new(device, NoClock::new(), SimOptions::default());
+        for block in (0..device.geometry.blocks()).filter(|&block| fresh.is_bad(Pbn(block))) {
+            let record = BlockRecord { bad: true, ..BlockRecord::default() }.bytes(block);
+            for copy in 0..COPIES {
+                medium.write_at(&[IoSlice::new(&record)], places.block(copy, block)).map_err(&failed)?;
+            }
+        }
+        let state = State { generation: 1, durable: 0, clean: true, boot: Boot::default() };
+        for at in STATE_AT[1] {
+            medium.write_at(&[IoSlice::new(&state.bytes())], at).map_err(&failed)?;
+        }
+        // The last byte, so that a medium which grows has its size.
+        medium.write_at(&[IoSlice::new(&[0])], places.end - 1).map_err(&failed)?;
+        medium.sync().map_err(&failed)
+    }
+
     /// Opens the image on any medium; `path` is its name in errors.
-    pub fn on(medium: M, path: &Path, timing: T) -> Result<(Self, Description, Mounted), ImageError> {
+    pub fn on(medium: M, path: &Path) -> Result<(Self, Description, Mounted), ImageError> {
         let description = image::read_header(&medium, path)?;
-        let (nand, mounted) = mount::mount(medium, path, description.clone(), timing)?;
+        let (nand, mounted) = mount::mount(medium, path, description.clone())?;
         Ok((nand, description, mounted))
     }
 
@@ -153,7 +172,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
         state: State,
         blocks: Vec<BlockRecord>,
         crcs: Vec<u32>,
-        sim: SimNand<T>,
+        sim: SimNand<AnyTiming>,
         repairs: Vec<Repair>,
     ) -> Self {
         let page_bytes = sim.geometry().page_bytes as usize;
@@ -426,35 +445,13 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
     }
 
     /// The timing model, for whoever drives its clock.
-    pub fn timing(&mut self) -> &mut T {
+    pub fn timing(&mut self) -> &mut AnyTiming {
         self.sim.timing()
     }
 
     /// The same array under another clock, as [`SimNand::with_timing`].
-    pub fn with_timing<U: Timing>(self, timing: U) -> FileNand<U, M> {
-        FileNand {
-            sim: self.sim.with_timing(timing),
-            medium: self.medium,
-            places: self.places,
-            page_bytes: self.page_bytes,
-            state: self.state,
-            sequence: self.sequence,
-            reusable: self.reusable,
-            blocks: self.blocks,
-            crcs: self.crcs,
-            stage: self.stage,
-            held: self.held,
-            blank: self.blank,
-            buffer: self.buffer,
-            buffered: self.buffered,
-            host: self.host,
-            fetches: self.fetches,
-            slots: self.slots,
-            recent: self.recent,
-            rescued: self.rescued,
-            readers: self.readers,
-            steps: self.steps,
-        }
+    pub fn with_timing(self, timing: impl Into<AnyTiming>) -> FileNand<M> {
+        FileNand { sim: self.sim.with_timing(timing.into()), ..self }
     }
 
     /// Operations since the image was opened.
@@ -478,31 +475,7 @@ impl<T: Timing, M: Medium> FileNand<T, M> {
     }
 }
 
-impl<M: Medium> FileNand<NoClock, M> {
-    /// Writes an erased array onto a medium of zeros.
-    pub fn format(medium: &M, path: &Path, description: &Description) -> Result<(), ImageError> {
-        let device = &description.device;
-        let places = Places::new(&device.geometry);
-        image::write_header(medium, path, description)?;
-        let failed = image::failed(path, "the image cannot be written");
-        let fresh = SimNand::new(device, NoClock::new(), SimOptions::default());
-        for block in (0..device.geometry.blocks()).filter(|&block| fresh.is_bad(Pbn(block))) {
-            let record = BlockRecord { bad: true, ..BlockRecord::default() }.bytes(block);
-            for copy in 0..COPIES {
-                medium.write_at(&[IoSlice::new(&record)], places.block(copy, block)).map_err(&failed)?;
-            }
-        }
-        let state = State { generation: 1, durable: 0, clean: true, boot: Boot::default() };
-        for at in STATE_AT[1] {
-            medium.write_at(&[IoSlice::new(&state.bytes())], at).map_err(&failed)?;
-        }
-        // The last byte, so that a medium which grows has its size.
-        medium.write_at(&[IoSlice::new(&[0])], places.end - 1).map_err(&failed)?;
-        medium.sync().map_err(&failed)
-    }
-}
-
-impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
+impl<M: Medium> Nand for FileNand<M> {
     fn geometry(&self) -> &Geometry {
         self.sim.geometry()
     }
@@ -649,7 +622,7 @@ impl<T: Timing, M: Medium> Nand for FileNand<T, M> {
     }
 }
 
-impl<T: Timing, M: Medium> DataBuffer for FileNand<T, M> {
+impl<M: Medium> DataBuffer for FileNand<M> {
     fn reserve_slots(&mut self, slots: u32) {
         self.sim.reserve_slots(slots);
         self.slots.clear();
@@ -672,7 +645,7 @@ impl<T: Timing, M: Medium> DataBuffer for FileNand<T, M> {
     }
 }
 
-impl<T: Timing, M: Medium> SpareBytes for FileNand<T, M> {
+impl<M: Medium> SpareBytes for FileNand<M> {
     fn reserve_spare(&mut self, bytes: u32) -> Result<(), SpareRefused> {
         let room = self.places.spare_bytes as u32;
         if bytes > room {

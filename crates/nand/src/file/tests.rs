@@ -31,8 +31,8 @@ impl Scratch {
         })
     }
 
-    fn open(&self) -> FileNand<NoClock> {
-        let (mut nand, ..) = FileNand::open(&self.0, NoClock::new()).unwrap();
+    fn open(&self) -> FileNand {
+        let (mut nand, ..) = FileNand::open(&self.0).unwrap();
         nand.begin().unwrap();
         nand
     }
@@ -63,13 +63,13 @@ fn oob(kind: PageKind, id: u32, version: u64) -> Oob {
     Oob { kind, id, version, epoch: 1, lost: false }
 }
 
-fn write(nand: &mut FileNand<NoClock>, ppn: u32, lpn: u32, version: u64, byte: u8) {
+fn write(nand: &mut FileNand, ppn: u32, lpn: u32, version: u64, byte: u8) {
     nand.offer(Lpn(lpn), Bytes::from(vec![byte; 4096]));
     nand.program(Ppn(ppn), oob(Data, lpn, version), Class::HostWrite, Source::Host, Done::READY).unwrap();
 }
 
 /// Reads a page as a host does.
-fn host_read(nand: &mut FileNand<NoClock>, ppn: u32) -> io::Result<Vec<u8>> {
+fn host_read(nand: &mut FileNand, ppn: u32) -> io::Result<Vec<u8>> {
     nand.read(Ppn(ppn), Class::HostRead, Sink::Host(Lpn(7)), Done::READY).unwrap();
     let fetches: Vec<Fetch> = nand.fetches().collect();
     let mut page = vec![0; 4096];
@@ -95,7 +95,7 @@ fn bytes_come_back_before_and_after_landing_and_opening() {
         let patch = Source::Patch(Ppn(1), &changes);
         nand.program(Ppn(3), oob(Translation, 0, 2), Class::HostWrite, patch, Done::READY).unwrap();
         drop(nand.close());
-        let (mut nand, description, mounted) = FileNand::open(&scratch.0, NoClock::new()).unwrap();
+        let (mut nand, description, mounted) = FileNand::open(&scratch.0).unwrap();
         assert!(mounted.clean && mounted.pages == 4 && mounted.torn_pages == 0, "{mounted:?}");
         assert_eq!(description.settings, "scheme = page");
         assert_eq!(host_read(&mut nand, 2).unwrap(), vec![0xA5; 4096]);
@@ -194,7 +194,7 @@ fn a_page_fetched_before_its_block_is_written_again_is_kept() {
         let mut nand = scratch.open();
         write(&mut nand, 0, 5, 1, 7);
         nand.land().unwrap();
-        let fetch = |nand: &mut FileNand<NoClock>, lpn: u32| {
+        let fetch = |nand: &mut FileNand, lpn: u32| {
             nand.read(Ppn(0), Class::HostRead, Sink::Host(Lpn(lpn)), Done::READY).unwrap();
             nand.fetches().collect::<Vec<_>>()
         };
@@ -214,7 +214,7 @@ fn a_page_fetched_before_its_block_is_written_again_is_kept() {
 
 #[test]
 fn every_mistake_has_its_sentence() {
-    let sentence = |scratch: &Scratch| match FileNand::open(&scratch.0, NoClock::new()) {
+    let sentence = |scratch: &Scratch| match FileNand::open(&scratch.0) {
         Ok(_) => panic!("{} opens", scratch.0.display()),
         Err(error) => error.to_string(),
     };
@@ -286,7 +286,7 @@ impl Scratch {
 
     /// What is there; an error for a page that cannot be read.
     fn check(&self, unreadable: &[u32]) -> Mounted {
-        let (mut nand, _, mounted) = FileNand::open(&self.0, NoClock::new()).unwrap();
+        let (mut nand, _, mounted) = FileNand::open(&self.0).unwrap();
         nand.begin().unwrap();
         for page in 0..6 {
             let is_there = host_read(&mut nand, page).is_ok_and(|data| data == [page as u8 + 1; 4096]);
@@ -352,7 +352,7 @@ fn damage_in_both_copies_is_refused_and_nothing_is_written() {
                 scratch.filled(closed);
                 at.into_iter().for_each(|at| scratch.overwrite(at, bytes));
                 let before = scratch.bytes();
-                let refused = FileNand::open(&scratch.0, NoClock::new()).map(|_| ()).unwrap_err();
+                let refused = FileNand::open(&scratch.0).map(|_| ()).unwrap_err();
                 assert!(refused.to_string().contains("both copies of the record of"), "{refused}");
                 assert!(scratch.bytes() == before);
             }
@@ -362,7 +362,7 @@ fn damage_in_both_copies_is_refused_and_nothing_is_written() {
     for scratch in Scratch::images("gone") {
         scratch.filled(true);
         (0..COPIES).for_each(|copy| scratch.overwrite(places.page(copy, 2), &[0; 32]));
-        let refused = FileNand::open(&scratch.0, NoClock::new()).map(|_| ()).unwrap_err();
+        let refused = FileNand::open(&scratch.0).map(|_| ()).unwrap_err();
         assert!(refused.to_string().contains("of page 2 are lost"), "{refused}");
     }
 }
@@ -385,7 +385,7 @@ fn opening_writes_nothing_before_it_is_begun() {
         scratch.filled(false);
         let before = scratch.bytes();
         let change = || {
-            let (mut nand, ..) = FileNand::open(&scratch.0, NoClock::new()).unwrap();
+            let (mut nand, ..) = FileNand::open(&scratch.0).unwrap();
             // More than is staged at once, and an erased block that is used again.
             for round in 0..3 {
                 nand.erase(Pbn(0), Done::READY).unwrap();

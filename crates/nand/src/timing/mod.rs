@@ -4,6 +4,8 @@
 //! - [`Reserved`]: the die is booked at submission, as FEMU does. For comparison.
 //! - [`NoClock`]: nothing takes time. For warm-up and counting.
 //!
+//! [`AnyTiming`] is one of them, chosen at run time.
+//!
 //! The FTL sees only [`Done`] tokens. The host side of a simulation (closed or open loop) drives the clock by
 //! [`Timing::watch`], [`Timing::alarm`] and [`Timing::next`].
 //!
@@ -11,6 +13,7 @@
 //! in which they were scheduled.
 
 mod agenda;
+mod any;
 mod heap;
 mod none;
 mod queued;
@@ -19,6 +22,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+pub use any::AnyTiming;
 pub use none::NoClock;
 pub use queued::Queued;
 pub use reserved::Reserved;
