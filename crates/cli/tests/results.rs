@@ -111,3 +111,51 @@ fn what_has_ended_is_kept_after_an_interrupt() {
     assert_eq!(runs.len(), 1);
     assert_eq!(runs[0]["scheme"]["name"], "page");
 }
+
+#[test]
+fn stored_results_are_shown_again_and_set_side_by_side() {
+    let jobs =
+        scratch("stored.fio", "[writer]\nrw=randwrite\nsize=4m\n[reader]\nstonewall\nrw=randread\nsize=4m\n");
+    let result = |name: &str, more: &[&str]| {
+        let (file, csv) = (place(&format!("{name}.json")), place(&format!("{name}.csv")));
+        let call = ["compare", &jobs, "--device", DEVICE, "--json", &file, "--csv", &csv, "--quiet"];
+        let said = ftl(&[&call[..], more].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        (file, csv, said.out)
+    };
+    let (small, csv, table) = result("stored-small", &["--schemes", "page,dftl"]);
+    let (large, ..) = result("stored-large", &["--schemes", "dftl,tpftl", "--cache", "100%"]);
+    let (page, again) = (place("stored.html"), place("stored-again.csv"));
+    let said = ftl(&["report", &small, "--report", &page, "--csv", &again]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    let until_took = |text: &str| text.split_once("Took").map(|(table, _)| table.to_owned());
+    assert_eq!(until_took(&said.out), until_took(&table));
+    let read = |path: &str| fs::read_to_string(path).expect("a file");
+    assert_eq!(read(&again), read(&csv));
+    assert!(read(&page).contains(&format!("<code>ftl report {small} ")));
+    let both = ftl(&["report", &small, &large]);
+    assert!(both.out.contains("dftl #2") && both.out.contains("tpftl"), "{}", both.out);
+
+    let said = ftl(&["diff", &small, &small]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert!(said.out.contains("Same      page, dftl: every number"), "{}", said.out);
+    let said = ftl(&["diff", &small, &large]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    for wanted in ["Only in A page", "Only in B tpftl", "Cache     A: ", "dftl, reader", "better"] {
+        assert!(said.out.contains(wanted), "{wanted} in\n{}", said.out);
+    }
+}
+
+#[test]
+fn what_is_no_result_is_told() {
+    let text = scratch("no-result.json", "{\"schema\": 1}");
+    for call in
+        [&["report", &text][..], &["diff", &text, &text], &["report", "none.json"], &["diff", DEVICE, DEVICE]]
+    {
+        let said = ftl(call);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{call:?}");
+        assert!(said.err.contains("name a file that --json of ftl compare or ftl run wrote"), "{}", said.err);
+    }
+    let kept_file = scratch("kept-result.json", "[]");
+    kept(&["report", &kept_file], "--json", &kept_file);
+}

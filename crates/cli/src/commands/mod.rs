@@ -7,6 +7,7 @@
 //! | `trace.rs` | `ftl trace info`, `ftl trace make` |
 //! | `lists.rs` | `ftl schemes`, `ftl devices`, `ftl workloads` |
 //! | `paper.rs` | `ftl paper` |
+//! | `stored.rs` | `ftl report`, `ftl diff` |
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
 //! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
@@ -42,6 +43,7 @@ mod serving;
 mod shell;
 mod size;
 pub(crate) mod stop;
+mod stored;
 mod top;
 mod trace;
 mod vhost;
@@ -100,6 +102,10 @@ enum Command {
     Workloads(lists::WorkloadsArgs),
     /// Run the experiments of a paper and put its numbers beside ours
     Paper(paper::PaperArgs),
+    /// Show stored results again: tables, CSV, a page with plots
+    Report(stored::ReportArgs),
+    /// Set two stored results side by side
+    Diff(stored::DiffArgs),
     /// Measure the simulator's own speed
     Bench(bench::BenchArgs),
     /// Cut the power again and again and see whether anything is lost
@@ -158,6 +164,8 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Devices(args) => lists::devices(args),
         Command::Workloads(args) => lists::workloads(args),
         Command::Paper(args) => paper::paper(args, &again),
+        Command::Report(args) => stored::report(&args, &again),
+        Command::Diff(args) => stored::diff(&args),
         Command::Bench(args) => bench::bench(args),
         Command::Check(args) => check::check(args),
         Command::Create(args) => live::create(args),

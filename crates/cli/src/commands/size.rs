@@ -118,7 +118,7 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
 }
 
 /// A share in percent.
-fn share(text: &str) -> Result<f64, BadValue> {
+pub(crate) fn share(text: &str) -> Result<f64, BadValue> {
     match text.parse() {
         Ok(CacheSize::Share(share)) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err(BadValue(format!("`{text}` is no share; write a percentage from 0 % to 100 %, such as 5%"))),

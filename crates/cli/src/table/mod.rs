@@ -3,6 +3,7 @@
 //! Every table fits a terminal of 120 columns as long as names are short; a column without a number is left
 //! out, and a ratio without a denominator is a dash.
 
+pub mod diff;
 pub mod grid;
 pub mod model;
 pub mod paper;
