@@ -359,9 +359,13 @@ fn lists_are_printed() {
     assert!(devices.contains("femu-32g") && devices.contains("6.7 %"), "{devices}");
     let printed = scratch("printed.toml", &good(&["devices", DEVICE]));
     assert_eq!(good(&["devices", &printed]), good(&["devices", DEVICE]));
+    let workloads = good(&["workloads"]);
+    assert!(workloads.contains("financial1 ") && workloads.contains("f2fs-varmail "), "{workloads}");
+    // What is measured takes seconds, and is shown of one workload only.
+    assert!(!workloads.contains("77.9 %"), "{workloads}");
     let workload = good(&["workloads", "financial1"]);
     assert!(workload.contains("write share") && workload.contains("77.9 %"), "{workload}");
-    for list in ["schemes", "devices"] {
+    for list in ["schemes", "devices", "workloads"] {
         let json: Value = serde_json::from_str(&good(&[list, "--json"])).expect("JSON");
         assert!(json.as_array().is_some_and(|all| all.len() >= 3));
     }

@@ -43,7 +43,8 @@ pub(crate) struct DevicesArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  ftl workloads financial1
+  ftl workloads                        all of them
+  ftl workloads financial1             one, with what was published beside what ours measures
   ftl compare --synth financial1 --requests 500000
   ftl trace make financial1 --requests 8000 -o oltp.spc")]
 pub(crate) struct WorkloadsArgs {
@@ -272,7 +273,7 @@ fn device_file(device: &Device) -> String {
     )
 }
 
-/// `ftl workloads`.
+/// `ftl workloads`: of one, what is published beside what ours measures, which takes a moment.
 pub(crate) fn workloads(args: WorkloadsArgs) -> Result<(), Stop> {
     let shown: Vec<&Synth> = match &args.name {
         Some(name) => vec![Synth::find(name)?],
@@ -281,21 +282,47 @@ pub(crate) fn workloads(args: WorkloadsArgs) -> Result<(), Stop> {
     if args.json {
         let mut all = Vec::new();
         for synth in shown {
-            all.push(json!({
+            let mut about = json!({
                 "name": synth.name,
                 "what": synth.what,
                 "source": synth.source,
                 "span_bytes": synth.span_bytes(),
                 "mean_gap_ns": synth.mean_gap_ns(),
-                "calibration": calibration(synth.name)?,
-            }));
+            });
+            if args.name.is_some() {
+                about["calibration"] = json!(calibration(synth.name)?);
+            }
+            all.push(about);
         }
         return say(&sim::results::pretty(&all.into()));
     }
-    for synth in shown {
-        say(&workload_text(synth)?)?;
+    if args.name.is_some() {
+        for synth in shown {
+            say(&workload_text(synth)?)?;
+        }
+        return say("Ours is measured on 200 000 requests. Arrivals are exponential; their rate is our choice, not published. Generators with\nrequests in flight have no arrival times: their threads wait for their requests.\n");
     }
-    say("Ours is measured on 200 000 requests. Arrivals are exponential; their rate is our choice, not published. Generators with\nrequests in flight have no arrival times: their threads wait for their requests.\n")
+    let widest = shown.iter().map(|synth| synth.name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for synth in shown {
+        for (at, line) in
+            wrapped(&format!("{}; {}", synth.what, arrivals(synth)), 118 - widest).iter().enumerate()
+        {
+            out += &format!("{:<widest$}  {line}\n", if at == 0 { synth.name } else { "" });
+        }
+    }
+    say(&format!("{out}\nAll of them are synthetic. `ftl workloads NAME` shows what was published beside what ours measures.\n"))
+}
+
+/// How large it is, and when its requests come.
+fn arrivals(synth: &Synth) -> String {
+    let when = match synth.threads() {
+        None => format!("a request every {}", time(synth.mean_gap_ns() as f64)),
+        Some(1) => "one request in flight".to_owned(),
+        Some(threads) => format!("{threads} requests in flight"),
+    };
+    let size = if synth.elastic() { "less on smaller devices" } else { "as they are" };
+    format!("addresses up to {}, {size}; {when}", bytes(synth.span_bytes()))
 }
 
 fn workload_text(synth: &Synth) -> Result<String, Stop> {
@@ -305,17 +332,11 @@ fn workload_text(synth: &Synth) -> Result<String, Stop> {
         let show = |value: f64| if share { percent(value) } else { digits(value) };
         grid.row([statistic.to_owned(), show(row.published), show(row.ours)]);
     }
-    let when = match synth.threads() {
-        None => format!("a request every {}", time(synth.mean_gap_ns() as f64)),
-        Some(1) => "one request in flight".to_owned(),
-        Some(threads) => format!("{threads} requests in flight"),
-    };
-    let size = if synth.elastic() { "less on smaller devices" } else { "as they are" };
     Ok(format!(
-        "{}: {}\naddresses up to {}, {size}; {when}; calibrated to {}\n{}\n",
+        "{}: {}\n{}; calibrated to {}\n{}\n",
         synth.name,
         synth.what,
-        bytes(synth.span_bytes()),
+        arrivals(synth),
         synth.source,
         if grid.is_empty() { String::new() } else { grid.text() }
     ))
