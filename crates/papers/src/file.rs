@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use sim::setup::{JobText, Setup};
@@ -27,6 +28,10 @@ const NOT_OPTIONS: [&str; 12] = [
     "jobs",
     "job-file",
 ];
+/// Options of figures that concern generators alone.
+const OF_GENERATORS: [&str; 2] = ["requests", "warm-up-requests"];
+/// The variable that names the folder of real traces.
+const TRACES: &str = "FTL_TRACES";
 /// Jobs that stand for a program's requests where an experiment needs some and nobody runs them.
 const NOTHING_RUN: &str = "[program]\nrw=read\n";
 
@@ -110,6 +115,7 @@ struct CaseSection {
     #[serde(default)]
     sweep: BTreeMap<String, Vec<Value>>,
     stand_in: Option<String>,
+    real: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -131,6 +137,15 @@ struct ClaimSection {
     #[serde(default)]
     differs: String,
     exercised: Option<String>,
+}
+
+impl ClaimSection {
+    /// Whether it is about one of these cases.
+    fn names_one_of(&self, cases: &[&str]) -> bool {
+        let selectors = self.of.iter().chain(&self.over).flat_map(one_or_many);
+        let chosen = selectors.filter_map(|selector| selector.get("case").and_then(Value::as_str));
+        chosen.chain(self.case.as_deref()).any(|case| cases.contains(&case))
+    }
 }
 
 /// How a number is derived from quantities.
@@ -229,6 +244,8 @@ pub struct Case {
     pub stand_in: Option<String>,
     /// Whether it is one of a sweep.
     pub swept: bool,
+    /// Whether it replays a real trace. `*` in a claim does not stand for it.
+    pub real: bool,
 }
 
 /// A scheme with its parameters.
@@ -329,8 +346,12 @@ impl Reader<'_> {
         if read.live && read.host.is_some() {
             return Err(self.wrong("host", "a live figure has a host of its own; leave one of the two out"));
         }
+        let (absent, there): (Vec<_>, Vec<_>) = read
+            .case
+            .iter()
+            .partition(|case| case.real.as_ref().is_some_and(|file| real_trace(file).is_none()));
         let mut cases = Vec::new();
-        for case in &read.case {
+        for case in there {
             self.cases(case, &read, &variables, &mut cases)?;
         }
         if let Some(idle) = variables.keys().find(|name| !self.used.borrow().contains(*name)) {
@@ -353,9 +374,18 @@ impl Reader<'_> {
             cases,
             claims: Vec::new(),
         };
-        for claim in read.claim {
-            let claim = self.claim(claim, &figure)?;
-            figure.claims.push(claim);
+        let absent: Vec<&str> = absent.iter().map(|case| case.name.as_str()).collect();
+        if !absent.is_empty() {
+            figure.notes.push(format!(
+                "Left out, because {TRACES} names no folder that has them: {}.",
+                absent.join(", ")
+            ));
+        }
+        for claim in &read.claim {
+            if !claim.names_one_of(&absent) {
+                let claim = self.claim(claim, &figure)?;
+                figure.claims.push(claim);
+            }
         }
         Ok(figure)
     }
@@ -449,6 +479,10 @@ impl Reader<'_> {
     ) -> Result<Case, PaperError> {
         let key = &*format!("case `{}`", section.name);
         let mut options = read.options.clone();
+        if let Some(path) = section.real.as_deref().and_then(real_trace) {
+            OF_GENERATORS.iter().for_each(|option| drop(options.remove(*option)));
+            options.insert("trace".to_owned(), Value::String(path.display().to_string()));
+        }
         options.extend(section.options.clone());
         let mut setup = self.setup(key, options, variables)?;
         let jobs = section.jobs.as_ref().map(|text| self.fill(&format!("{key}, jobs"), text, variables));
@@ -495,6 +529,7 @@ impl Reader<'_> {
             live: live.pop(),
             stand_in: section.stand_in.clone(),
             swept,
+            real: section.real.is_some(),
         })
     }
 
@@ -535,7 +570,7 @@ impl Reader<'_> {
         Ok(Calls { load: all(&calls.load)?, run: all(&calls.run)?, options: fill(&calls.options)? })
     }
 
-    fn claim(&self, read: ClaimSection, figure: &Figure) -> Result<Claim, PaperError> {
+    fn claim(&self, read: &ClaimSection, figure: &Figure) -> Result<Claim, PaperError> {
         let key = format!("claim `{}`", read.what);
         let paper = self.numbers(&key, &read.paper)?;
         let mut claim = Claim {
@@ -562,13 +597,13 @@ impl Reader<'_> {
                 one_or_many(bench).into_iter().map(|v| self.plain(&key, v)).collect::<Result<_, _>>()?;
         } else {
             let of = read.of.as_ref().ok_or_else(|| self.wrong(&key, "`of` is missing; name a scheme"))?;
-            claim.of = self.places(&key, "of", of, &read, figure)?;
+            claim.of = self.places(&key, "of", of, read, figure)?;
         }
         match (&read.over, read.kind) {
             (None, Kind::Value) => {}
             (None, _) => return Err(self.wrong(&key, "`over` is missing; name what is compared with")),
             (Some(_), Kind::Value) => return Err(self.wrong(&key, "a value has no `over`; leave it out")),
-            (Some(over), _) => claim.over = self.places(&key, "over", over, &read, figure)?,
+            (Some(over), _) => claim.over = self.places(&key, "over", over, read, figure)?,
         }
         self.sizes(&key, &claim)?;
         Ok(claim)
@@ -602,8 +637,8 @@ impl Reader<'_> {
     }
 
     /// The places that a selection names: a scheme, a table with `scheme`, `case`, `phase` or `quantity`, or
-    /// a list of these. A case that ends in `*` stands for every case that begins so, the scheme `*`
-    /// for every scheme of the case.
+    /// a list of these. A case that ends in `*` stands for every case that begins so and is no real trace,
+    /// the scheme `*` for every scheme of the case.
     fn places(
         &self,
         key: &str,
@@ -642,7 +677,7 @@ impl Reader<'_> {
             let quantity = Quantity::find(&quantity).map_err(|what| self.wrong(&key, what))?.name;
             let phase = phase.unwrap_or_default();
             let before = found.len();
-            for known in figure.cases.iter().filter(|known| matches(case.as_deref(), &known.name, figure)) {
+            for known in figure.cases.iter().filter(|known| matches(case.as_deref(), known, figure)) {
                 for row in known.rows.iter().filter(|row| scheme == "*" || row.name == scheme) {
                     let (scheme, case) = (row.name.clone(), known.name.clone());
                     found.push(Place { scheme, case, phase: phase.clone(), quantity });
@@ -665,11 +700,19 @@ impl Reader<'_> {
 }
 
 /// Whether a selection of cases means this one; none means the only one there is.
-fn matches(asked: Option<&str>, name: &str, figure: &Figure) -> bool {
+fn matches(asked: Option<&str>, case: &Case, figure: &Figure) -> bool {
     match asked {
         None => figure.cases.len() == 1,
-        Some(asked) => asked.strip_suffix('*').map_or(asked == name, |start| name.starts_with(start)),
+        Some(asked) => match asked.strip_suffix('*') {
+            Some(start) => case.name.starts_with(start) && !case.real,
+            None => asked == case.name,
+        },
     }
+}
+
+/// A file in the folder of real traces, if it is there.
+fn real_trace(file: &str) -> Option<PathBuf> {
+    std::env::var_os(TRACES).map(|folder| PathBuf::from(folder).join(file)).filter(|path| path.is_file())
 }
 
 fn one_or_many(value: &Value) -> Vec<&Value> {

@@ -13,9 +13,9 @@ const PAGE: u64 = 2048;
 const BLOCK: u32 = 64;
 const INTERVAL: usize = 4000;
 
-/// The thresholds after each interval of 4,000 write requests (first page, pages) to a device that was filled
-/// once in order.
-fn trajectory(blocks: u32, writes: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+/// The thresholds after each `every` write requests (first page, pages) to a device that was filled once in
+/// order; the fill counts, and intervals have 4,000 requests.
+fn trajectory(blocks: u32, every: usize, writes: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
     let exported = blocks * BLOCK;
     let geometry = Geometry {
         channels: 1,
@@ -41,7 +41,7 @@ fn trajectory(blocks: u32, writes: impl Iterator<Item = (u32, u32)>) -> Vec<u32>
     let mut thresholds = Vec::new();
     for (requests, (first, pages)) in (filled + 1..).zip(writes) {
         let changes = write(first, pages);
-        if requests % INTERVAL == 0 {
+        if requests % every == 0 {
             thresholds.push(if changes % 2 == 0 { 2 } else { 32 });
         }
     }
@@ -54,7 +54,32 @@ fn trajectory(blocks: u32, writes: impl Iterator<Item = (u32, u32)>) -> Vec<u32>
 #[test]
 fn the_threshold_stays_where_an_interval_put_it() {
     let writes = (0..6 * INTERVAL as u32).map(|request| (request * 7 % 1024 * BLOCK + 5, 3));
-    assert_eq!(trajectory(1024, writes), [32; 6]);
+    assert_eq!(trajectory(1024, INTERVAL, writes)[..2], [32; 2]);
+}
+
+/// The same requests, looked at within the first interval: 64 merges are enough to give the threshold of 2
+/// up, and after the second interval without use it is tried again.
+#[test]
+fn a_low_threshold_that_fails_is_given_up_within_the_interval_and_tried_again() {
+    let writes = (0..4 * INTERVAL as u32).map(|request| (request * 7 % 1024 * BLOCK + 5, 3));
+    let thresholds = trajectory(1024, INTERVAL / 10, writes);
+    let low = thresholds.iter().filter(|&&threshold| threshold == 2).count();
+    assert!(thresholds[0] == 32 && low <= 2, "{thresholds:?}");
+}
+
+/// Streams follow random requests: the threshold comes down to them and stays. The area may have seven
+/// blocks.
+#[test]
+fn a_high_threshold_falls_when_streams_begin() {
+    let random = (0..INTERVAL as u32).map(|request| (request * 7 % 1024 * BLOCK + 5, 3));
+    let streams = (0..8 * INTERVAL as u32).map(|request| {
+        let (stream, at) = (request % 4, request / 4);
+        ((stream * 256 + at / 8 % 256) * BLOCK + at % 8 * 8, 8)
+    });
+    let thresholds = trajectory(4096, INTERVAL, random.chain(streams));
+    assert_eq!((thresholds[0], thresholds[8]), (32, 2), "{thresholds:?}");
+    let falls = thresholds.windows(2).filter(|pair| pair[0] > pair[1]).count();
+    assert_eq!(falls, 1, "{thresholds:?}");
 }
 
 #[test]
@@ -74,5 +99,5 @@ fn the_threshold_rises_once_on_the_first_rows_of_financial1() {
         let (first, end) = (row.offset / PAGE, (row.offset + row.bytes).div_ceil(PAGE));
         (first as u32, (end - first) as u32)
     });
-    assert_eq!(trajectory(4096, pages), [32; 5]);
+    assert_eq!(trajectory(4096, INTERVAL, pages), [32, 32, 32, 32, 32]);
 }

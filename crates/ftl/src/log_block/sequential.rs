@@ -50,6 +50,17 @@ pub(crate) struct Room {
     pub(crate) victim: Victim,
 }
 
+/// What became of log blocks of a sequential area.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Opened.
+    pub(crate) opened: u32,
+    /// Merged, in whatever way.
+    pub(crate) merged: u32,
+    /// Of these, by a switch or a partial merge.
+    pub(crate) in_order: u32,
+}
+
 /// A log block and the logical block it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequential {
@@ -79,9 +90,8 @@ pub(crate) struct SequentialArea {
     blocks: Vec<Sequential>,
     /// A log block whose pages are being gathered into another one of its logical block.
     replaced: Option<Sequential>,
-    /// Log blocks opened, and of these merged by a switch or a partial merge, since
-    /// [`SequentialArea::take_counts`].
-    counts: (u32, u32),
+    /// Since [`SequentialArea::take_counts`].
+    counts: Counts,
     in_order: InOrder,
     /// With [`InOrder::Stream`]: logical blocks whose log block was merged before the host came to their end,
     /// and the offset where it stopped; the least recent first.
@@ -190,7 +200,7 @@ impl SequentialArea {
         debug_assert!(self.find(logical).is_none());
         let block = core.open_log(flash)?;
         flash.counters.count(&SEQUENTIAL_BLOCKS, 1);
-        self.counts.0 += 1;
+        self.counts.opened += 1;
         self.blocks.push(Sequential::new(block, logical));
         Ok(self.blocks.len() - 1)
     }
@@ -241,8 +251,14 @@ impl SequentialArea {
         }
     }
 
-    /// Log blocks opened since this was asked last, and switch and partial merges.
-    pub(crate) fn take_counts(&mut self) -> (u32, u32) {
+    /// What became of log blocks since [`SequentialArea::take_counts`].
+    #[inline]
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What became of log blocks since this was asked last.
+    pub(crate) fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)
     }
 
@@ -358,6 +374,7 @@ impl SequentialArea {
         core.full_merge(flash, logical)?;
         let Some(index) = self.find(logical) else { return Ok(()) };
         let it = self.blocks.remove(index);
+        self.counts.merged += 1;
         self.stop(&it, core.pool.next(it.block), core.layout().block_pages);
         self.emptied(core, flash, it)
     }
@@ -384,7 +401,8 @@ impl SequentialArea {
         self.blocks.remove(index);
         let kind = self.kind(&it, next, end);
         self.stop(&it, next, core.layout().block_pages);
-        self.counts.1 += u32::from(kind != Merge::Full);
+        self.counts.merged += 1;
+        self.counts.in_order += u32::from(kind != Merge::Full);
         core.switch(flash, it.logical, it.block)?;
         self.release_replaced(core, flash)?;
         flash.counters.count(&MERGES[kind as usize], 1);
@@ -402,6 +420,7 @@ impl SequentialArea {
         let it = self.blocks[index];
         core.full_merge(flash, it.logical)?;
         self.blocks.remove(index);
+        self.counts.merged += 1;
         self.stop(&it, core.pool.next(it.block), core.layout().block_pages);
         self.release_replaced(core, flash)?;
         self.emptied(core, flash, it)

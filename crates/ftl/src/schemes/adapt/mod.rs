@@ -26,11 +26,23 @@
 //! - `equal`: a request of exactly `threshold` pages is random, because a small request is "one that is 4KB
 //!   (2 pages with 2KB per page), or less" (II-A). By the words "predefined 4KB threshold" (III-B) it could
 //!   be sequential.
-//! - `idle`: an interval without an allocation leaves delta = 0 / 0. "A smaller delta implies more requests
-//!   were incorrectly treated as sequential" (III-B): none was, so nothing changes (`keep`). A firmware that
-//!   takes the fraction for 0 turns the threshold back at the next interval (`zero`).
+//! - `idle`: an interval without an allocation leaves delta = 0 / 0. Where the threshold is high, the
+//!   sequential area found nothing to do, and "was not very effective" (III-B) fits: delta is 0 and the
+//!   threshold falls (`lower`). Where it is low, no request "was incorrectly treated as sequential", and
+//!   nothing changes. A firmware that takes the fraction for 0 turns the threshold at every such interval
+//!   (`zero`); one that leaves the fraction alone never comes back from a high threshold (`keep`).
 //! - `victim`: "it is better to find a block that will make a full merge or partial merge" (III-B): `merge`
 //!   takes one of a full merge before one of a partial merge, and one that would switch last.
+//! - `evidence`: the adjustment comes "every INTERVAL requests" (III-B). The paper does not say where the
+//!   threshold begins, and at a low one each request in the middle of a block may cost the copies of a whole
+//!   block. So an interval ends early once so many sequential log blocks were merged in it and delta over
+//!   these is below 0.1 at a low threshold, or above 0.4 with an area that can grow: 64 merges tell 0.1 from
+//!   0.4 with less than one error in a million. A low threshold that is new (at the start, and whenever it is
+//!   tried again) is on trial: after so many merges delta must be above 0.4, where the paper finds more
+//!   sequential blocks "likely to be profitable", else it rises. 0 gives intervals their length.
+//! - `latency`: "a latency might be needed to gradually adapt to a specific workload" (III-B). A high
+//!   threshold without use is kept for an interval, and for twice as long each time that a low one fails, up
+//!   to so many intervals. A low one that serves begins anew. 1 has no such latency.
 //!
 //! Choices where the paper is silent:
 //! - The threshold of an interval holds from its first request on: the request that ends an interval is
@@ -53,7 +65,7 @@ mod hat;
 use crate::counters::Stat;
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, switches, RandomArea};
-use crate::log_block::sequential::{InOrder, Room, SequentialArea, Victim};
+use crate::log_block::sequential::{Counts, InOrder, Room, SequentialArea, Victim};
 use crate::log_block::stats::{
     EARLY_REUSES, FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SECOND_CHANCES,
     SECOND_CHANCES_USED, SEQUENTIAL_BLOCKS, SWITCH_MERGES,
@@ -108,6 +120,17 @@ const MERGED_REWRITTEN: Stat = Stat::new(
 )
 .of(&HAT_LOOKUPS);
 
+/// What an interval without a sequential log block says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Idle {
+    /// A threshold above the least one found nothing to do.
+    Lower,
+    /// Nothing.
+    Keep,
+    /// Delta is 0.
+    Zero,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Techniques {
     partitioning: bool,
@@ -129,8 +152,15 @@ pub struct Adapt {
     /// Requests of more pages are sequential; `equal`: of as many, too.
     threshold: u32,
     equal: bool,
-    /// An interval without an allocation counts as delta = 0.
-    idle_is_zero: bool,
+    idle: Idle,
+    /// Sequential log blocks merged in an interval that may end it; 0: none do.
+    evidence: u32,
+    /// The low threshold has not been judged by so many merges since it came.
+    on_trial: bool,
+    /// Intervals without use that the greater threshold is kept, now and at most, and those so far.
+    latency: u32,
+    most_latency: u32,
+    waited: u32,
     victim: Victim,
     is_sequential: bool,
     hat: Hat,
@@ -186,8 +216,21 @@ impl Policy for Adapt {
             },
             Parameter {
                 name: "idle",
-                default: "keep",
-                what: "what an interval without a sequential log block says: nothing, or delta = 0 (keep, zero)",
+                default: "lower",
+                what: "what an interval without a sequential log block says: delta = 0 where the threshold can fall, \
+                       nothing, or delta = 0 always (lower, keep, zero)",
+            },
+            Parameter {
+                name: "evidence",
+                default: "64",
+                what: "merges of sequential log blocks that end an interval and the trial of a low threshold when they \
+                       settle what delta says; 0: none do",
+            },
+            Parameter {
+                name: "latency",
+                default: "16",
+                what: "most intervals without use for which the greater threshold is kept; it begins with 1 and doubles \
+                       when a low threshold fails",
             },
             Parameter { name: "hat", default: "1024", what: "size of the historical access table, bytes" },
             Parameter {
@@ -247,7 +290,16 @@ impl Policy for Adapt {
             most_sequential,
             threshold: integer("threshold", 1, 1 << 16)?,
             equal: choice(config, "equal", &[("random", false), ("sequential", true)])?,
-            idle_is_zero: choice(config, "idle", &[("keep", false), ("zero", true)])?,
+            idle: choice(
+                config,
+                "idle",
+                &[("lower", Idle::Lower), ("keep", Idle::Keep), ("zero", Idle::Zero)],
+            )?,
+            evidence: integer("evidence", 0, 1 << 16)?,
+            on_trial: true,
+            latency: 1,
+            most_latency: integer("latency", 1, 1 << 16)?,
+            waited: 0,
             victim: choice(
                 config,
                 "victim",
@@ -367,15 +419,15 @@ impl Adapt {
     /// Algorithm 1, and the threshold.
     fn adjust<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         self.requests += 1;
-        if self.requests < self.interval {
+        let is_settled = self.is_settled();
+        if self.requests < self.interval && !is_settled {
             return Ok(());
         }
         self.requests = 0;
-        let (allocated, in_order) = self.sequential.take_counts();
+        let counts = self.sequential.take_counts();
+        let delta = self.delta(counts, is_settled);
         let full_merges = std::mem::take(&mut self.full_merges);
         let merged_pages = std::mem::take(&mut self.merged_pages);
-        let measured = allocated > 0 || self.idle_is_zero;
-        let delta = measured.then(|| f64::from(in_order) / f64::from(allocated.max(1)));
         let half = u64::from(core.layout().block_pages) * u64::from(full_merges);
         if self.techniques.partitioning {
             if delta.is_some_and(|delta| delta > self.grow_above) {
@@ -392,12 +444,57 @@ impl Adapt {
                 self.sequential.shrink_to(core, flash, room)?;
             }
         }
-        if self.techniques.adaptive_threshold && delta.is_some_and(|delta| delta < INEFFECTIVE) {
+        if self.techniques.adaptive_threshold && self.turns(delta, is_settled) {
             let [least, most] = THRESHOLDS;
-            self.threshold = if self.threshold < most { most } else { least };
+            self.threshold = if self.is_low() { most } else { least };
             flash.counters.count(&THRESHOLD_CHANGES, 1);
         }
         Ok(())
+    }
+
+    fn is_low(&self) -> bool {
+        self.threshold < THRESHOLDS[1]
+    }
+
+    /// Whether the merges of an interval settle what its delta says, before its end.
+    #[inline]
+    fn is_settled(&self) -> bool {
+        let Counts { merged, in_order, .. } = self.sequential.counts();
+        if self.evidence == 0 || merged < self.evidence {
+            return false;
+        }
+        let delta = f64::from(in_order) / f64::from(merged);
+        let judged = self.techniques.adaptive_threshold && self.is_low();
+        let grows = self.techniques.partitioning && self.sequential_blocks < self.most_sequential;
+        (judged && (self.on_trial || delta < INEFFECTIVE)) || (grows && delta > self.grow_above)
+    }
+
+    /// Switch and partial merges over allocations; over the merges when these ended the interval, because
+    /// log blocks that are open still have shown nothing. `None` when it means nothing.
+    fn delta(&self, counts: Counts, is_settled: bool) -> Option<f64> {
+        let all = if is_settled { counts.merged } else { counts.opened };
+        let measured = match self.idle {
+            Idle::Keep => all > 0,
+            Idle::Lower => all > 0 || !self.is_low(),
+            Idle::Zero => true,
+        };
+        measured.then(|| f64::from(counts.in_order) / f64::from(all.max(1)))
+    }
+
+    /// Whether the threshold changes after an interval. A low one rises at once, and after each rise the
+    /// greater one is kept for twice as long, until a low one has served for an interval.
+    fn turns(&mut self, delta: Option<f64>, is_settled: bool) -> bool {
+        let Some(delta) = delta else { return false };
+        if self.is_low() {
+            let fails = delta < INEFFECTIVE || (self.on_trial && is_settled && delta <= self.grow_above);
+            self.latency = if fails { (2 * self.latency).min(self.most_latency) } else { 1 };
+            self.on_trial &= !is_settled;
+            self.waited = 0;
+            return fails;
+        }
+        self.waited = if delta < INEFFECTIVE { self.waited + 1 } else { 0 };
+        self.on_trial = self.waited >= self.latency;
+        self.on_trial
     }
 
     /// Blocks of the random area.
