@@ -104,7 +104,8 @@ impl Journal {
         let (ppn, done) =
             flash.program(Stream::METADATA, PageKind::Metadata, id, content, from, Cause::Checkpoint, at)?;
         let superblock = flash.nand().geometry().superblock_of(ppn);
-        if self.superblocks.last() != Some(&superblock) {
+        // After a recovery the superblock that is written need not be the last one here.
+        if !self.superblocks.contains(&superblock) {
             self.superblocks.push(superblock);
         }
         self.pages.push(ppn);

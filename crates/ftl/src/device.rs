@@ -132,6 +132,11 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         Device { scheme, flash: flash.map_nand(map), exported_pages }
     }
 
+    /// Whether the device has reached the end of its life, and is read-only.
+    pub fn is_worn(&self) -> bool {
+        self.flash.is_worn()
+    }
+
     /// Superblocks that can be opened, and all.
     pub fn free_superblocks(&self) -> (u32, u32) {
         (self.flash.free_superblocks(), self.nand().geometry().superblocks())
@@ -158,6 +163,32 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         if end > u64::from(self.exported_pages) {
             return Err(HostError::Outside { first: first.0, end, exported: self.exported_pages });
         }
+        if self.flash.is_worn() && matches!(op, HostOp::Write | HostOp::Trim) {
+            return Err(HostError::Fault(self.flash.worn_out()));
+        }
+        let result = self.carry_out(op, first, pages, at, seen);
+        result.map_err(|error| self.at_the_end(error))
+    }
+
+    /// A device with bad blocks that finds no room is worn out.
+    fn at_the_end(&mut self, error: HostError) -> HostError {
+        match error {
+            HostError::Fault(Fault::NoSpace { free, needed }) => {
+                HostError::Fault(self.flash.no_room(free, needed))
+            }
+            error => error,
+        }
+    }
+
+    #[inline]
+    fn carry_out(
+        &mut self,
+        op: HostOp,
+        first: Lpn,
+        pages: u32,
+        at: Done,
+        seen: &mut impl FnMut(Lpn, Seen),
+    ) -> Result<Outcome, HostError> {
         let mut outcome = Outcome { done: at, failed: 0 };
         match op {
             HostOp::Read | HostOp::Write => {
@@ -218,6 +249,9 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     /// What the work met. Unless it [is fatal](Fault::is_fatal), it concerns no request and the device goes
     /// on.
     pub fn idle(&mut self) -> Result<Option<Done>, Fault> {
+        if self.flash.is_worn() {
+            return Ok(None);
+        }
         self.scheme.idle(&mut self.flash)
     }
 
@@ -226,6 +260,9 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     /// # Errors
     /// As [`Device::idle`].
     pub fn rewrite(&mut self) -> Result<Option<Done>, Fault> {
+        if self.flash.is_worn() {
+            return Ok(None);
+        }
         self.scheme.rewrite(&mut self.flash)
     }
 
@@ -234,7 +271,13 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     /// # Errors
     /// What kept it from that: the next [`Device::open`] then recovers as after a power cut.
     pub fn power_off(&mut self) -> Result<Done, Fault> {
-        self.scheme.power_off(&mut self.flash)
+        match self.scheme.power_off(&mut self.flash) {
+            // There is no room for what would make the next start short: it searches instead.
+            Err(Fault::NoSpace { .. } | Fault::WornOut { .. }) if self.flash.bad_blocks() > 0 => {
+                self.scheme.flush(&mut self.flash, Done::READY)
+            }
+            done => done,
+        }
     }
 
     /// Tells the memory hierarchy of this machine what will be asked for, as [`Scheme::expect`]. `lpn` may
@@ -294,6 +337,8 @@ fn settled(result: Result<Done, Fault>, outcome: &mut Outcome) -> Result<Done, H
             outcome.failed += 1;
             Ok(done)
         }
-        Err(fault @ (Fault::NoSpace { .. } | Fault::Medium)) => Err(HostError::Fault(fault)),
+        Err(fault @ (Fault::NoSpace { .. } | Fault::WornOut { .. } | Fault::Medium)) => {
+            Err(HostError::Fault(fault))
+        }
     }
 }

@@ -107,6 +107,9 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
     /// Rebuilds the directory from what a recovery found, and marks its pages valid.
     fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()>;
 
+    /// Reads the page of a unit, if it has one.
+    fn read_unit<N: Nand>(&self, flash: &mut Flash<N>, unit: Vtpn, at: Done) -> Result<Done>;
+
     /// Reads the page of a unit free of charge: for invariants and the checker alone.
     fn inspect<N: Nand>(&self, flash: &Flash<N>, unit: Vtpn, content: &mut Vec<u8>);
 

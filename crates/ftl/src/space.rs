@@ -256,15 +256,24 @@ impl Space {
         (Ppn(superblock * pages), Ppn((superblock + 1) * pages))
     }
 
-    /// The next page of a stream, opening a superblock if it has none. The page must be programmed at once:
-    /// NAND takes the pages of a block in order.
+    /// The next page of a stream, opening a superblock if it has none; `None` when it has none and none is
+    /// free. The page must be programmed at once: NAND takes the pages of a block in order.
     ///
-    /// Panics when no superblock is free: whoever writes has to keep the collection reserve.
+    /// Panics when none is free and no block is bad: then whoever writes has not kept the collection reserve.
     #[inline]
-    pub(crate) fn allocate<N: Nand>(&mut self, nand: &N, stream: Stream, kind: PageKind) -> (Ppn, u32) {
+    pub(crate) fn allocate<N: Nand>(
+        &mut self,
+        nand: &N,
+        stream: Stream,
+        kind: PageKind,
+    ) -> Option<(Ppn, u32)> {
         loop {
             let frontier = &mut self.frontiers[stream.0];
             if frontier.cursor == frontier.end {
+                if self.free.is_empty() {
+                    self.must_be_worn(nand, stream);
+                    return None;
+                }
                 self.close(stream);
                 self.open(nand, stream, kind);
                 continue;
@@ -275,8 +284,19 @@ impl Space {
             if ragged && !self.is_next(nand, ppn) {
                 continue;
             }
-            return (ppn, self.superblocks[superblock as usize].epoch);
+            return Some((ppn, self.superblocks[superblock as usize].epoch));
         }
+    }
+
+    #[cold]
+    fn must_be_worn<N: Nand>(&self, nand: &N, stream: Stream) {
+        let is_worn =
+            (0..self.geometry.blocks()).any(|block| nand.is_bad(Pbn(block)) || self.suspect[block as usize]);
+        assert!(
+            is_worn,
+            "stream {} needs a superblock and none is free: the collection reserve was not kept",
+            stream.0
+        );
     }
 
     fn is_next<N: Nand>(&self, nand: &N, ppn: Ppn) -> bool {
@@ -285,12 +305,7 @@ impl Space {
     }
 
     fn open<N: Nand>(&mut self, nand: &N, stream: Stream, kind: PageKind) {
-        let Some((superblock, _)) = self.free.pop_front() else {
-            panic!(
-                "stream {} needs a superblock and none is free: the collection reserve was not kept",
-                stream.0
-            );
-        };
+        let Some((superblock, _)) = self.free.pop_front() else { return };
         self.epoch += 1;
         let (first, end) = self.pages_of(superblock);
         let it = &mut self.superblocks[superblock as usize];

@@ -449,6 +449,10 @@ impl Pages for Table {
         self.restore_beside(recovery, |_, _, _, _| false)
     }
 
+    fn read_unit<N: Nand>(&self, flash: &mut Flash<N>, unit: Vtpn, at: Done) -> Result<Done> {
+        Ok(self.load(flash, unit, Cause::Translation, at)?.unwrap_or(at))
+    }
+
     fn inspect<N: Nand>(&self, flash: &Flash<N>, vtpn: Vtpn, content: &mut Vec<u8>) {
         let found = self.page(vtpn).and_then(|ppn| flash.nand().inspect(ppn, content));
         if found.is_none() {

@@ -1,5 +1,5 @@
-//! A device whose blocks fail one after the other: it says that it is full, and what was written stays
-//! readable.
+//! A device whose blocks fail one after the other: it says that it is worn out and turns read-only, and what
+//! was written stays readable, also when it is opened again.
 
 use ftl::schemes::{self, Visitor};
 use ftl::{Config, Device, HostError, HostOp, Scheme, Seen};
@@ -8,8 +8,11 @@ use nand::{Done, Fault, Geometry, Lpn, SimNand, SimOptions};
 
 const EXPORTED: u32 = 900;
 
-/// Every twentieth erase fails.
-fn array() -> SimNand<NoClock> {
+/// Schemes that merge; theirs is another end.
+const LOG_BLOCK: [&str; 7] = ["block", "bast", "fast", "last", "faster", "waftl", "adapt"];
+
+/// Programs and erases fail, so many in a million.
+fn array(program_fail_ppm: u32, erase_fail_ppm: u32, seed: u64) -> SimNand<NoClock> {
     let geometry = Geometry {
         channels: 2,
         luns_per_channel: 2,
@@ -19,7 +22,7 @@ fn array() -> SimNand<NoClock> {
         page_bytes: 512,
         oob_bytes: 64,
     };
-    let options = SimOptions { erase_fail_ppm: 50_000, ..SimOptions::default() };
+    let options = SimOptions { seed, program_fail_ppm, erase_fail_ppm, ..SimOptions::default() };
     SimNand::new(&nand::Device::tiny(geometry, EXPORTED), NoClock::new(), options)
 }
 
@@ -31,14 +34,22 @@ struct Full {
     refused: u32,
 }
 
-struct WriteUntilFull;
+/// Writes until the device is worn out: which fails how often.
+struct WriteUntilFull {
+    program_fail_ppm: u32,
+    erase_fail_ppm: u32,
+    seed: u64,
+    reopen: bool,
+}
 
 impl Visitor for WriteUntilFull {
     type Out = Full;
 
     fn visit<S: Scheme + Clone + Send + 'static>(self) -> Full {
+        let config = Config::new(EXPORTED, 64 << 10);
         let mut device: Device<S, _> =
-            Device::open(array(), &Config::new(EXPORTED, 64 << 10)).expect("it fits");
+            Device::open(array(self.program_fail_ppm, self.erase_fail_ppm, self.seed), &config)
+                .expect("it fits");
         let mut written = vec![None; EXPORTED as usize];
         let mut next = 0;
         let error = loop {
@@ -57,9 +68,16 @@ impl Visitor for WriteUntilFull {
             written[lpn as usize] = version.or(written[lpn as usize]);
         };
         assert!(
-            matches!(error, HostError::Fault(fault @ Fault::NoSpace { .. }) if !fault.is_fatal()),
+            matches!(error, HostError::Fault(fault @ Fault::WornOut { .. }) if !fault.is_fatal()),
             "{error}"
         );
+        let again = device.request(HostOp::Write, Lpn(0), 1, Done::READY, &mut |_, _| {});
+        assert!(matches!(again, Err(HostError::Fault(Fault::WornOut { .. }))), "{again:?}");
+        if self.reopen {
+            device.power_off().expect("a worn device is switched off");
+            device = Device::open(device.into_nand(), &config).expect("a worn device opens");
+            assert!(device.is_worn(), "{}", S::INFO.name);
+        }
         let (mut readable, mut refused) = (0, 0);
         for (lpn, &version) in (0..).zip(&written) {
             let request = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |_, seen| match seen {
@@ -77,15 +95,30 @@ impl Visitor for WriteUntilFull {
 }
 
 #[test]
-fn a_full_device_says_so_and_reads_go_on() {
+fn a_worn_device_says_so_and_reads_go_on() {
     for info in schemes::ALL {
-        let full = schemes::with(info.name, WriteUntilFull).expect("it is registered");
+        let run = WriteUntilFull { program_fail_ppm: 0, erase_fail_ppm: 50_000, seed: 1, reopen: false };
+        let full = schemes::with(info.name, run).expect("it is registered");
         assert!(
-            full.message.starts_with("the flash is full (superblocks: "),
+            full.message.starts_with("the device is worn out: ")
+                && full.message.contains(" of its 240 blocks"),
             "{}: {}",
             info.name,
             full.message
         );
         assert_eq!((full.readable, full.refused), (EXPORTED, 0), "{}", info.name);
+    }
+}
+
+#[test]
+fn a_device_of_failing_programs_ends_the_same_way_and_opens_again() {
+    for info in schemes::ALL.iter().filter(|info| !LOG_BLOCK.contains(&info.name)) {
+        for seed in 0..4 {
+            let (program_fail_ppm, erase_fail_ppm) = [(500, 20_000), (2_000, 1_000)][seed as usize % 2];
+            let run = WriteUntilFull { program_fail_ppm, erase_fail_ppm, seed, reopen: true };
+            let full = schemes::with(info.name, run).expect("it is registered");
+            assert!(full.message.starts_with("the device is worn out: "), "{}", full.message);
+            assert_eq!((full.readable, full.refused), (EXPORTED, 0), "{} with seed {seed}", info.name);
+        }
     }
 }

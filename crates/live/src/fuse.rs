@@ -284,6 +284,7 @@ fn errno(error: IoError) -> Errno {
     match error {
         IoError::Outside => Errno::EINVAL,
         IoError::NoSpace | IoError::Full => Errno::ENOSPC,
+        IoError::ReadOnly => Errno::EROFS,
         IoError::Device | IoError::Off => Errno::EIO,
     }
 }

@@ -240,6 +240,14 @@ fn space(out: &mut Text, shots: &Shots) {
         out.line("ftl_superblocks", name, &[("state", "free")], f64::from(free));
         out.line("ftl_superblocks", name, &[("state", "all")], f64::from(all));
     }
+    out.head("ftl_bad_blocks", "gauge", "Blocks that are bad");
+    for (name, shot) in shots {
+        out.line("ftl_bad_blocks", name, &[], f64::from(shot.bad_blocks.0));
+    }
+    out.head("ftl_worn_out", "gauge", "1 when too many blocks are bad: the device is read-only");
+    for (name, shot) in shots {
+        out.line("ftl_worn_out", name, &[], f64::from(u8::from(shot.bad_blocks.1)));
+    }
     out.head("ftl_valid_pages", "gauge", "Pages that hold data of clients");
     for (name, shot) in shots {
         out.line("ftl_valid_pages", name, &[], shot.valid_pages as f64);

@@ -28,10 +28,13 @@ pub(crate) trait Outlet: Send + Sync {
     fn send_due(&self, answers: usize, bytes: &[u8]);
 }
 
+/// What an answer holds on to until it is sent.
+pub(crate) type Held = Arc<dyn Send + Sync>;
+
 /// Where an answer goes.
 pub(crate) enum To {
-    /// These bytes to a client.
-    Outlet(Arc<dyn Outlet>, Vec<u8>),
+    /// These bytes to a client; what is beside them is held until they are sent.
+    Outlet(Arc<dyn Outlet>, Vec<u8>, Option<Held>),
     /// This does it.
     Call(Box<dyn FnOnce() + Send>),
 }
@@ -134,21 +137,21 @@ impl Pacer {
 
 fn give(export: &dyn Export, due: &mut Vec<Delayed>) {
     export.left(due.len());
-    let mut parts: Vec<(Arc<dyn Outlet>, Vec<u8>)> = Vec::new();
+    let mut parts: Vec<(Arc<dyn Outlet>, Vec<u8>, Option<Held>)> = Vec::new();
     let mut waits = Vec::with_capacity(due.len());
     for Delayed { to, kind, since } in due.drain(..) {
         waits.push((kind, since));
         match to {
             To::Call(call) => call(),
-            To::Outlet(outlet, bytes) => parts.push((outlet, bytes)),
+            To::Outlet(outlet, bytes, held) => parts.push((outlet, bytes, held)),
         }
     }
     // Answers to one client go out together.
-    parts.sort_by_key(|(outlet, _)| Arc::as_ptr(outlet).cast::<()>() as usize);
+    parts.sort_by_key(|(outlet, ..)| Arc::as_ptr(outlet).cast::<()>() as usize);
     let mut bytes = Vec::new();
     for answers in parts.chunk_by(|a, b| Arc::ptr_eq(&a.0, &b.0)) {
         bytes.clear();
-        answers.iter().for_each(|(_, answer)| bytes.extend_from_slice(answer));
+        answers.iter().for_each(|(_, answer, _)| bytes.extend_from_slice(answer));
         answers[0].0.send_due(answers.len(), &bytes);
     }
     let now = Instant::now();

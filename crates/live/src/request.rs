@@ -73,6 +73,9 @@ pub enum IoError {
     /// The flash of the device is full: too many of its blocks have failed.
     #[error("no space left on the flash of the device")]
     Full,
+    /// The device is worn out: it can be read, not written.
+    #[error("the device is worn out and read-only")]
+    ReadOnly,
     /// The device is switched off.
     #[error("the device is switched off")]
     Off,

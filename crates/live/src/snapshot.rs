@@ -17,6 +17,8 @@ pub struct Opened {
     pub steps: Vec<(&'static str, Duration)>,
     /// What recovery did on flash.
     pub counters: Counters,
+    /// Bad blocks, and all, of a device that is worn out: it can be read, not written.
+    pub worn_out: Option<(u32, u32)>,
 }
 
 /// A device at one moment.
@@ -36,6 +38,8 @@ pub struct Snapshot {
     pub dies: Vec<DieUse>,
     /// Superblocks that can be opened, and all.
     pub free_superblocks: (u32, u32),
+    /// Bad blocks, and whether there are so many that the device is read-only.
+    pub bad_blocks: (u32, bool),
     /// Pages that hold user data.
     pub valid_pages: u64,
     /// Erase counts.

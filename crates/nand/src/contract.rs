@@ -157,6 +157,18 @@ pub enum Fault {
         /// Of these, how many it takes to go on.
         needed: u32,
     },
+    /// The end of a device's life: so many blocks have failed that it must not be written any more. An array
+    /// never says so: [`Fault::NoSpace`] becomes this on a device with bad blocks. Everything written before
+    /// stays readable.
+    #[error(
+        "the device is worn out: {bad_blocks} of its {blocks} blocks are bad; it can be read, not written"
+    )]
+    WornOut {
+        /// Blocks that are bad, those from the factory included.
+        bad_blocks: u32,
+        /// All blocks.
+        blocks: u32,
+    },
     /// The medium itself is out of order (image file, host): nothing more can be promised.
     #[error("the medium is out of order")]
     Medium,

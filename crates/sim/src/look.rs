@@ -21,6 +21,8 @@ pub struct Look {
     pub dies: Vec<DieUse>,
     /// Superblocks that can be opened, and all.
     pub free_superblocks: (u32, u32),
+    /// Bad blocks, and whether there are so many that the device is read-only.
+    pub bad_blocks: (u32, bool),
     /// Pages that hold user data.
     pub valid_pages: u64,
     /// Erase counts.

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use ftl::schemes::Visitor;
-use ftl::{Config, Device, OpenError, Scheme};
+use ftl::{Config, Device, HostError, OpenError, Scheme};
 use nand::timing::{AnyTiming, NoClock, Queued, Reserved};
-use nand::{Nand, SimNand, SimOptions};
+use nand::{Fault, Nand, SimNand, SimOptions};
 use workload::InputError;
 
 use crate::assemble::{self, Measured};
@@ -20,7 +20,7 @@ use crate::meter::{Digest, Meter};
 use crate::occupancy::Occupancy;
 use crate::plan::{self, HostSoftware};
 use crate::reference::{Reference, Verify};
-use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo};
+use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo, WornOut};
 use crate::source::Requests;
 use crate::spec::{BadValue, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
@@ -392,6 +392,8 @@ pub(crate) struct Runner<'a> {
     phases_begun: usize,
     host_pages: u64,
     flash_ops: u64,
+    /// Pages that the host has written.
+    written: u64,
 }
 
 impl<'a> Runner<'a> {
@@ -415,6 +417,7 @@ impl<'a> Runner<'a> {
             phases_begun: 0,
             host_pages: 0,
             flash_ops: 0,
+            written: 0,
         })
     }
 
@@ -430,7 +433,9 @@ impl<'a> Runner<'a> {
         let mut rig = self.new_rig::<S>()?;
         self.describe::<S>(rig.device.nand());
         for spec in self.experiment.warm_up.clone() {
-            self.phase(&mut rig, &spec, true)?;
+            if self.run.worn_out.is_none() {
+                self.phase(&mut rig, &spec, true)?;
+            }
         }
         match self.experiment.timing {
             TimingModel::Queued { policy } => {
@@ -474,7 +479,9 @@ impl<'a> Runner<'a> {
     /// The measured phases, and the end of the run.
     fn measure<S: Scheme, T: Timed>(mut self, mut rig: Rig<S, T>) -> Result<Run, RunError> {
         for spec in self.experiment.phases.clone() {
-            self.phase(&mut rig, &spec, false)?;
+            if self.run.worn_out.is_none() {
+                self.phase(&mut rig, &spec, false)?;
+            }
         }
         let walk = invariants::of_mapping("end", &rig, &self.experiment.repeat());
         self.digest.add(walk.digest);
@@ -554,8 +561,13 @@ impl<'a> Runner<'a> {
             }
             self.run.phases.push(phase);
         }
-        if let Some(stop) = stop {
-            return Err(self.stopped(stop, &spec.name));
+        match stop {
+            // The end of a device's life is a result.
+            Some(Stop::Host { request, error: HostError::Fault(Fault::WornOut { bad_blocks, blocks }) }) => {
+                self.run.worn_out = Some(self.worn_out(rig, spec, request, (bad_blocks, blocks)));
+            }
+            Some(stop) => return Err(self.stopped(stop, &spec.name)),
+            None => {}
         }
         let counters = rig.device.counters();
         let changed = counters.host_writes + counters.host_trims > 0;
@@ -565,6 +577,26 @@ impl<'a> Runner<'a> {
             self.run.invariants.push(invariants::of_scheme(&spec.name, rig));
         }
         Ok(())
+    }
+
+    fn worn_out<S: Scheme, T: Timed>(
+        &self,
+        rig: &Rig<S, T>,
+        spec: &PhaseSpec,
+        requests: u64,
+        (bad_blocks, blocks): (u32, u32),
+    ) -> WornOut {
+        let (nand, wear) = (rig.device.nand(), rig.device.nand().wear());
+        WornOut {
+            phase: spec.name.clone(),
+            requests,
+            bad_blocks,
+            blocks,
+            bytes_written: self.written * u64::from(nand.geometry().page_bytes),
+            erases: nand.counts().total_erases(),
+            least_erases: wear.min,
+            most_erases: wear.max,
+        }
     }
 
     fn plan<T: Timed>(&self, spec: &PhaseSpec, number: u64) -> Result<plan::Planned, RunError> {
@@ -585,6 +617,7 @@ impl<'a> Runner<'a> {
     /// Checks what can be checked of every phase, and takes it into the digest.
     fn take_in(&mut self, measured: &Measured, spec: &PhaseSpec, ended: bool) {
         let Measured { meter, counters, array, dies, dies_elapsed_ns, ticks, .. } = measured;
+        self.written += counters.host_writes;
         self.host_pages += counters.host_reads + counters.host_writes;
         self.flash_ops += array.total_reads() + array.total_programs() + array.total_erases();
         self.digest.add(meter.digest.value());

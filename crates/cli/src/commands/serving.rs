@@ -176,7 +176,7 @@ fn name_of(image: &Path) -> String {
 
 /// What opening an image found, step by step.
 fn recovered(image: &Path, opened: &Opened) -> String {
-    let Opened { mounted, steps, counters } = opened;
+    let Opened { mounted, steps, counters, worn_out } = opened;
     let ms = |ns: u128| time(ns as f64);
     let mut out = format!(
         "{}: {}\n",
@@ -209,6 +209,14 @@ fn recovered(image: &Path, opened: &Opened) -> String {
             out,
             "  damage    {} records were damaged, and are restored from their other copies",
             whole(mounted.healed)
+        );
+    }
+    if let Some((bad, blocks)) = worn_out {
+        let _ = writeln!(
+            out,
+            "  worn out  {} of {} blocks are bad: it can be read, not written",
+            whole(u64::from(*bad)),
+            whole(u64::from(*blocks))
         );
     }
     let _ = writeln!(

@@ -88,6 +88,7 @@ impl Progress for Watched<'_> {
             virtual_ns: look.now_ns,
             dies: look.dies,
             free_superblocks: look.free_superblocks,
+            bad_blocks: look.bad_blocks,
             valid_pages: look.valid_pages,
             wear: look.wear,
             memory: look.memory,

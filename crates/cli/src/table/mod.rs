@@ -37,6 +37,7 @@ pub fn compare_table(runs: &[Run]) -> String {
         }
         out += &widened(&group);
     }
+    out += &in_full(&worn_out(runs, &labels));
     out += &in_full(&recovery(runs, &labels));
     out + "\n" + &verdict_text(runs)
 }
@@ -57,6 +58,7 @@ pub fn run_detail(run: &Run) -> String {
         }
         out += &widened(&group);
     }
+    out += &in_full(&worn_out(runs, &labels(runs)));
     out += &in_full(&recovery(runs, &labels(runs)));
     out += &format!("\nDigest    {}\n", printable(&run.digest));
     let speed = |rate: Option<f64>| maybe(rate, count);
@@ -234,6 +236,27 @@ fn relation(stat: &StatInfo, run: &Run, phase: &Phase) -> Option<String> {
     let found = phase.stat_ratio(&stat.name, &of.name)?;
     let shown = if stat.unit == of.unit { percent(found) } else { digits(found) };
     Some(format!("{shown} of {}", of.name))
+}
+
+/// How devices ended their lives: a row for each run in which one did.
+pub fn worn_out(runs: &[Run], labels: &[String]) -> Grid {
+    let header =
+        ["scheme", "in", "after requests", "bad blocks", "of", "bytes written", "erases", "of a block"];
+    let mut grid = Grid::new("Worn out: read-only from then on", header);
+    for (run, label) in runs.iter().zip(labels) {
+        let Some(end) = &run.worn_out else { continue };
+        grid.row([
+            label.clone(),
+            printable(&end.phase),
+            whole(end.requests),
+            whole(u64::from(end.bad_blocks)),
+            whole(u64::from(end.blocks)),
+            bytes(end.bytes_written),
+            whole(end.erases),
+            format!("{} to {}", whole(u64::from(end.least_erases)), whole(u64::from(end.most_erases))),
+        ]);
+    }
+    grid
 }
 
 /// What recovery took after the power was cut at the end: a row for each run in which it was.

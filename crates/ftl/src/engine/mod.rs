@@ -28,7 +28,7 @@ use crate::scheme::{Breach, CachedPage, Config, Info, Memory, OpenError, Scheme}
 use crate::space::Stream;
 use crate::table::mapped;
 use collector::Collector;
-use nand::{Done, Fault, Lpn, Nand, Oob, Ppn, Result, Source, Vtpn};
+use nand::{Done, Lpn, Nand, Oob, Ppn, Result, Source, Vtpn};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -83,6 +83,10 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         writes: Option<Stream>,
         pages: u32,
     ) -> Result<()> {
+        if flash.is_worn() {
+            // Nothing is collected any more: what there is left belongs to what has to be written yet.
+            return Ok(());
+        }
         let has_reserve = |flash: &Flash<N>| writes.is_none() && flash.free_superblocks() > 0;
         if flash.full && has_reserve(flash) {
             return Ok(());
@@ -101,7 +105,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             if nothing || collections > 8 * flash.nand().geometry().superblocks() {
                 let (free, needed) = (flash.free_superblocks(), self.needed(flash, writes));
                 flash.full = true;
-                return if has_reserve(flash) { Ok(()) } else { Err(Fault::NoSpace { free, needed }) };
+                return if has_reserve(flash) { Ok(()) } else { Err(flash.no_room(free, needed)) };
             }
             flash.counters.foreground_collections += 1;
             self.finish_collection(flash)?;
@@ -214,8 +218,14 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         rest: u32,
         at: Done,
     ) -> Result<(Option<Oob>, Done)> {
-        self.gather_beside_reads(flash)?;
-        self.make_room(flash, None, 1)?;
+        if flash.is_worn() {
+            return self.read_worn(flash, lpn, at);
+        }
+        let room = self.gather_beside_reads(flash).and_then(|()| self.make_room(flash, None, 1));
+        if let Err(fault) = room {
+            // The end of life may be found by a read, which goes on all the same.
+            return if flash.is_worn() { self.read_worn(flash, lpn, at) } else { Err(fault) };
+        }
         let mut at = at;
         // While pages are copied there may be an older copy of `lpn` that counts as valid until it is
         // committed.
@@ -241,6 +251,26 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         }
         let (oob, done) = flash.read_data(ppn, lpn, Cause::Host, found.done)?;
         flash.counters.model_hits += u64::from(found.how == How::Predicted);
+        Ok((Some(oob), done))
+    }
+
+    /// Reads a page of a device at the end of its life. A lookup may have to write what it evicts, and there
+    /// may be no room for that: so nothing is cached, and each read pays for the page of its mapping on
+    /// flash.
+    #[cold]
+    fn read_worn<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        at: Done,
+    ) -> Result<(Option<Oob>, Done)> {
+        flash.counters.lookups += 1;
+        let mut found = None;
+        self.parts.each_entry(flash, lpn, 1, |_, entry| found = mapped(entry));
+        let (unit, _) = self.parts.pages.units().place(lpn);
+        let at = self.parts.pages.read_unit(flash, unit, at)?;
+        let Some(ppn) = found else { return Ok((None, at)) };
+        let (oob, done) = flash.read_data(ppn, lpn, Cause::Host, at)?;
         Ok((Some(oob), done))
     }
 

@@ -7,7 +7,7 @@ use crate::flash::Flash;
 use crate::mapping::{Mapping, Pages};
 use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError, OpenError};
-use nand::Nand;
+use nand::{Nand, Pbn};
 use std::marker::PhantomData;
 
 impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
@@ -17,7 +17,14 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         let geometry = flash.nand().geometry().clone();
         let mut pages = M::Pages::new(config.exported_pages, geometry.page_bytes);
         M::shape(&mut pages, &geometry, config)?;
-        flash.space.spare = check_room(flash, pages.most_pages(), config)?;
+        let needed = needed_pages(flash, pages.most_pages(), config);
+        flash.space.spare = match check_room(flash, pages.most_pages(), config) {
+            Ok(spare) => spare,
+            // It was enough when the device was new: blocks have become bad since.
+            Err(_) if is_used(flash) && needed <= u64::from(geometry.pages()) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        flash.need_usable(needed);
         let mut mapping = M::new(flash, &pages, config)?;
         let mut journal = Journal::new(geometry.page_bytes);
         let units = pages.units();
@@ -48,6 +55,18 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
 /// written.
 const BESIDE_THE_RESERVE: u32 = 6;
 
+/// Pages that have to be usable: what the host sees, its mapping table, and what collection needs.
+fn needed_pages<N: Nand>(flash: &Flash<N>, table_pages: u32, config: &Config) -> u64 {
+    let superblock = u64::from(flash.nand().geometry().superblock_pages());
+    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
+    u64::from(config.exported_pages) + u64::from(table_pages) + reserve
+}
+
+/// Whether anything was ever programmed and is there.
+fn is_used<N: Nand>(flash: &Flash<N>) -> bool {
+    (0..flash.nand().geometry().blocks()).any(|block| flash.nand().written(Pbn(block)) > 0)
+}
+
 /// Refuses a configuration in which collection could run out of room beside a mapping table of up to
 /// `table_pages` translation pages. Returns the superblocks that are left over.
 fn check_room<N: Nand>(flash: &Flash<N>, table_pages: u32, config: &Config) -> Result<u32, ConfigError> {
@@ -58,10 +77,9 @@ fn check_room<N: Nand>(flash: &Flash<N>, table_pages: u32, config: &Config) -> R
             config.foreground_superblocks, config.background_superblocks
         )));
     }
-    let geometry = flash.nand().geometry();
-    let superblock = u64::from(geometry.superblock_pages());
+    let superblock = u64::from(flash.nand().geometry().superblock_pages());
     let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
-    let needed = u64::from(config.exported_pages) + u64::from(table_pages) + reserve;
+    let needed = needed_pages(flash, table_pages, config);
     let usable = flash.space.usable_pages();
     if config.exported_pages == 0 || needed > usable {
         return Err(ConfigError(format!(

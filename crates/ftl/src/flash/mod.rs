@@ -31,6 +31,10 @@ pub struct Flash<N> {
     gates: Vec<(u32, Done)>,
     /// Collection could not make room when it tried last.
     pub(crate) full: bool,
+    /// The end of life: nothing is written for the host any more.
+    worn: bool,
+    /// With fewer usable pages that is reached.
+    least_usable: u64,
 }
 
 impl<N: Nand> Flash<N> {
@@ -48,6 +52,8 @@ impl<N: Nand> Flash<N> {
             reserve: 0,
             gates,
             full: false,
+            worn: false,
+            least_usable: 0,
         }
     }
 
@@ -78,6 +84,8 @@ impl<N: Nand> Flash<N> {
             reserve: self.reserve,
             gates: self.gates,
             full: self.full,
+            worn: self.worn,
+            least_usable: self.least_usable,
         }
     }
 
@@ -117,6 +125,41 @@ impl<N: Nand> Flash<N> {
     /// Valid pages that hold user data, copies of a collection under way included.
     pub fn valid_pages(&self) -> u64 {
         self.space.valid_pages(PageKind::Data)
+    }
+
+    /// Whether the device has reached the end of its life: it is read, and not written.
+    #[inline]
+    pub fn is_worn(&self) -> bool {
+        self.worn
+    }
+
+    /// Blocks that are bad, those from the factory included.
+    pub fn bad_blocks(&self) -> u32 {
+        (0..self.nand.geometry().blocks()).filter(|&block| self.nand.is_bad(Pbn(block))).count() as u32
+    }
+
+    /// The fault of a device at the end of its life.
+    #[cold]
+    pub fn worn_out(&self) -> Fault {
+        Fault::WornOut { bad_blocks: self.bad_blocks(), blocks: self.nand.geometry().blocks() }
+    }
+
+    /// The fault of a write for which there is no room: the end of the device's life, if blocks are bad.
+    #[cold]
+    pub(crate) fn no_room(&mut self, free: u32, needed: u32) -> Fault {
+        self.worn |= self.bad_blocks() > 0;
+        if self.worn {
+            self.worn_out()
+        } else {
+            Fault::NoSpace { free, needed }
+        }
+    }
+
+    /// Sets how many usable pages a device needs. One that has fewer, because blocks have become bad, is worn
+    /// out: it turns read-only while collection still has its reserve.
+    pub(crate) fn need_usable(&mut self, pages: u64) {
+        self.least_usable = pages;
+        self.worn |= self.space.usable_pages() < pages;
     }
 
     /// The completion of both.
@@ -289,7 +332,10 @@ impl<N: Nand> Flash<N> {
     ) -> Result<Result<(Ppn, Done), Done>> {
         let class = if cause.host_waits() { Class::HostWrite } else { Class::CollectionProgram };
         let mut after = after;
-        let (ppn, epoch) = self.space.allocate(&self.nand, stream, kind);
+        let Some((ppn, epoch)) = self.space.allocate(&self.nand, stream, kind) else {
+            self.worn = true;
+            return Err(self.worn_out());
+        };
         if cause == Cause::Host && self.space.is_in_first_row(stream, ppn) {
             after = self.behind_the_gate(stream, epoch, after);
         }
@@ -382,7 +428,7 @@ impl<N: Nand> Flash<N> {
         let settled = self.settle();
         let after = self.join(settled, after);
         let units = self.nand.geometry().units();
-        let mut done = after;
+        let (mut done, mut is_less) = (after, false);
         for unit in 0..units {
             let block = Pbn(superblock * units + unit);
             if self.nand.is_bad(block) {
@@ -390,6 +436,7 @@ impl<N: Nand> Flash<N> {
             }
             if self.space.is_suspect(block) {
                 self.nand.retire(block);
+                is_less = true;
                 continue;
             }
             if self.nand.written(block) == 0 {
@@ -401,12 +448,16 @@ impl<N: Nand> Flash<N> {
                 Err(Fault::EraseFailed { done: failed, .. }) => {
                     self.counters.erases_failed += 1;
                     self.nand.retire(block);
+                    is_less = true;
                     done = self.join(done, failed);
                 }
                 Err(fault) => return Err(fault),
             }
         }
         self.space.release(&self.nand, superblock, done);
+        if is_less {
+            self.need_usable(self.least_usable);
+        }
         Ok(done)
     }
 }

@@ -454,6 +454,10 @@ impl Pages for Records {
         Ok(())
     }
 
+    fn read_unit<N: Nand>(&self, flash: &mut Flash<N>, unit: Vtpn, at: Done) -> Result<Done> {
+        Ok(self.load(flash, unit.0, Cause::Translation, at)?.unwrap_or(at))
+    }
+
     fn inspect<N: Nand>(&self, flash: &Flash<N>, group: Vtpn, content: &mut Vec<u8>) {
         self.inspect_page(flash, self.page_of(group.0), content);
     }

@@ -95,8 +95,10 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             .map_err(|panic| LiveError::Panicked { image: path.to_owned(), words: words(panic.as_ref()) })?;
         let mut opening = opened.map_err(|error| LiveError::Open { image: path.to_owned(), error })?;
         opening.nand_mut().begin().map_err(LiveError::unwritten(path))?;
-        let opened = Opened { mounted, steps: opening.nand().steps(), counters: opening.take_counters() };
         let geometry = &device.geometry;
+        let worn_out = opening.is_worn().then(|| (opening.flash().bad_blocks(), geometry.blocks()));
+        let (steps, counters) = (opening.nand().steps(), opening.take_counters());
+        let opened = Opened { mounted, steps, counters, worn_out };
         let timing =
             Queued::new(device.times(), device.policy, geometry.dies(), geometry.channels, geometry.blocks());
         let medium = opening.nand().medium();
@@ -299,6 +301,7 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
             virtual_ns,
             dies,
             free_superblocks: device.free_superblocks(),
+            bad_blocks: (device.flash().bad_blocks(), device.is_worn()),
             valid_pages: device.flash().valid_pages(),
             wear: device.nand().wear(),
             memory: device.memory(),

@@ -100,7 +100,11 @@ impl<S: Scheme, M: Medium> Core<S, M> {
             Err(HostError::Outside { .. }) => Err(IoError::Outside),
             Err(HostError::Fault(fault)) => {
                 self.broken |= fault.is_fatal();
-                Err(if matches!(fault, Fault::NoSpace { .. }) { IoError::Full } else { IoError::Device })
+                Err(match fault {
+                    Fault::NoSpace { .. } => IoError::Full,
+                    Fault::WornOut { .. } => IoError::ReadOnly,
+                    _ => IoError::Device,
+                })
             }
         }
     }

@@ -52,7 +52,7 @@ fn run(front: &Front, link: &Arc<Link>, waiting: &Receiver<(u64, Pending)>) {
         for (_, pending) in &jobs {
             let mut bytes = Vec::new();
             put_outcome(&mut bytes, pending, outcome);
-            if let Some(bytes) = pending.delay(front.pacer(), link, bytes) {
+            if let Some(bytes) = pending.delay(front.pacer(), link, bytes, &None) {
                 out.extend_from_slice(&bytes);
                 sent.push((pending.kind, pending.since));
             }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::budget::Share;
 use super::link::Link;
 use super::wire::{self, chunk, errno};
-use crate::pace::{Delayed, Pacer, To};
+use crate::pace::{Delayed, Held, Pacer, To};
 use crate::request::IoError;
 
 /// A reply that is still to be given.
@@ -20,12 +21,19 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Sends `bytes`, which are the reply, when the device model is done; gives them back when it need not be
-    /// waited for.
-    pub fn delay(&self, pacer: Option<&Pacer>, link: &Arc<Link>, bytes: Vec<u8>) -> Option<Vec<u8>> {
+    /// Sends `bytes`, which are the reply and belong to `share`, when the device model is done; gives them back
+    /// when it need not be waited for.
+    pub fn delay(
+        &self,
+        pacer: Option<&Pacer>,
+        link: &Arc<Link>,
+        bytes: Vec<u8>,
+        share: &Option<Arc<Share>>,
+    ) -> Option<Vec<u8>> {
         let Some((ticket, pacer)) = self.ticket.zip(pacer) else { return Some(bytes) };
         link.delay();
-        let to = To::Outlet(link.clone(), bytes);
+        let held = share.clone().map(|share| share as Held);
+        let to = To::Outlet(link.clone(), bytes, held);
         pacer.delay(ticket, Delayed { to, kind: self.kind, since: self.since });
         None
     }
@@ -52,6 +60,7 @@ pub fn put_outcome(out: &mut Vec<u8>, pending: &Pending, outcome: Result<(), IoE
         Ok(()) => put_simple(out, pending.cookie, 0),
         Err(IoError::Outside) => put_error(out, pending, errno::EINVAL),
         Err(IoError::Device) => put_error(out, pending, errno::EIO),
+        Err(IoError::ReadOnly) => put_error(out, pending, errno::EPERM),
         Err(IoError::NoSpace | IoError::Full) => put_error(out, pending, errno::ENOSPC),
         Err(IoError::Off) => put_error(out, pending, errno::ESHUTDOWN),
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags};
 
+use super::budget::Budget;
 use super::handshake::{negotiate, Offer};
 use super::link::Link;
 use super::transmit::transmit;
@@ -22,6 +23,8 @@ use crate::stop::Stop;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most clients at a time.
 const MOST_CLIENTS: usize = 256;
+/// When all places are taken, a client that has been still for so long gives its own to a new one.
+const IDLE: Duration = Duration::from_secs(5);
 /// How long clients have to take their replies when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -31,10 +34,23 @@ struct Clients {
     served: u64,
 }
 
+impl Clients {
+    /// Makes the client that has been still for longest leave, if that is long; says whether one did.
+    fn evict_idle(&mut self) -> bool {
+        let longest = self.links.iter().max_by_key(|(_, link)| link.still());
+        let Some((&number, link)) = longest.filter(|(_, link)| link.still() >= IDLE) else { return false };
+        link.hang_up();
+        // Its place is free at once; its thread finds out on its own.
+        self.links.remove(&number);
+        true
+    }
+}
+
 /// What all threads of a server share.
 struct Shared {
     fronts: Vec<Arc<Front>>,
     offers: Vec<Offer>,
+    budget: Arc<Budget>,
     clients: Mutex<Clients>,
     fewer: Condvar,
     guard: Arc<Guard>,
@@ -74,7 +90,7 @@ impl Shared {
         // A client that fails in its handshake is left; it has been told why where the protocol lets it be
         // told.
         if let Ok(Some(agreed)) = agreed {
-            transmit(&self.fronts[agreed.export], link, &agreed);
+            transmit(&self.fronts[agreed.export], link, &agreed, &self.budget);
         }
     }
 }
@@ -92,6 +108,7 @@ pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<
     let shared = Arc::new(Shared {
         fronts: exports.iter().cloned().map(Front::new).collect(),
         offers: served.iter().map(offer).collect(),
+        budget: Arc::default(),
         clients: Mutex::new(Clients::default()),
         fewer: Condvar::new(),
         guard: Guard::new(exports, stop),
@@ -137,7 +154,7 @@ fn admit(shared: &Arc<Shared>, stream: Stream) {
     let link = Arc::new(Link::new(stream));
     let number = {
         let mut clients = shared.clients();
-        if clients.links.len() >= MOST_CLIENTS {
+        if clients.links.len() >= MOST_CLIENTS && !clients.evict_idle() {
             return;
         }
         clients.served += 1;

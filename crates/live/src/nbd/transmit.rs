@@ -8,6 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use rustix::io::Errno;
 
+use super::budget::{Budget, Share};
 use super::durable::Durables;
 use super::handshake::Agreed;
 use super::link::Link;
@@ -45,13 +46,14 @@ enum Item {
 
 /// Serves a client until it leaves, is shown the door, or speaks nonsense. Everything acknowledged has been
 /// done.
-pub(super) fn transmit(front: &Front, link: &Arc<Link>, agreed: &Agreed) {
+pub(super) fn transmit(front: &Front, link: &Arc<Link>, agreed: &Agreed, budget: &Arc<Budget>) {
     std::thread::scope(|scope| {
         let mut client = Client {
             front,
             export: front.export(),
             link,
             agreed: *agreed,
+            budget,
             input: Vec::with_capacity(INPUT_BYTES),
             at: 0,
             items: Vec::new(),
@@ -74,6 +76,7 @@ struct Client<'a> {
     export: &'a dyn Export,
     link: &'a Arc<Link>,
     agreed: Agreed,
+    budget: &'a Arc<Budget>,
     input: Vec<u8>,
     /// Bytes of `input` that are used up.
     at: usize,
@@ -122,7 +125,10 @@ impl Client<'_> {
         self.at = 0;
         loop {
             match rustix::io::read(self.link.stream(), rustix::buffer::spare_capacity(&mut self.input)) {
-                Ok(bytes) => return Ok(bytes > 0),
+                Ok(bytes) => {
+                    self.link.moved();
+                    return Ok(bytes > 0);
+                }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -237,9 +243,14 @@ impl Client<'_> {
         let data = if here == length {
             Bytes::copy_from_slice(part)
         } else {
+            // Held until all of it is there: what the device does with it takes no client's time.
+            let _share = self.share(length);
             let mut data = vec![0; length];
             data[..here].copy_from_slice(part);
-            (self.link.stream()).read_exact(&mut data[here..])?;
+            for piece in data[here..].chunks_mut(INPUT_BYTES) {
+                (self.link.stream()).read_exact(piece)?;
+                self.link.moved();
+            }
             Bytes::from(data)
         };
         self.at += here;
@@ -257,8 +268,15 @@ impl Client<'_> {
         Ok(())
     }
 
+    /// What the client may hold of the server's memory; little is not counted.
+    fn share(&self, bytes: usize) -> Option<Arc<Share>> {
+        (bytes > INPUT_BYTES).then(|| Arc::new(self.budget.take(self.link, bytes)))
+    }
+
     /// Carries a batch out and sends the replies.
     fn answer(&mut self, since: Instant, durables: &impl Fn() -> Durables) -> io::Result<()> {
+        let reads = self.batch.iter().filter(|request| request.op == Op::Read);
+        let share = self.share(reads.map(|request| request.length as usize).sum());
         self.export.submit(&self.batch, &mut self.reads, &mut self.answers);
         self.out.clear();
         let (mut waiting, mut delayed) = (Vec::new(), 0);
@@ -281,7 +299,7 @@ impl Client<'_> {
                     }
                     if self.out.len() > begin && pending.ticket.is_some() {
                         let bytes = self.out.split_off(begin);
-                        match pending.delay(self.front.pacer(), self.link, bytes) {
+                        match pending.delay(self.front.pacer(), self.link, bytes, &share) {
                             Some(bytes) => self.out.extend_from_slice(&bytes),
                             None => delayed += 1,
                         }
@@ -296,6 +314,10 @@ impl Client<'_> {
             self.durables.get_or_insert_with(durables).after(operation, pending);
         }
         let sent = if self.out.is_empty() { Ok(()) } else { self.link.send(&self.out) };
+        if self.out.capacity() > 2 * OUTPUT_BYTES {
+            self.out = Vec::new();
+        }
+        drop(share);
         self.export.left(answered);
         let ns = nanos(Instant::now(), since);
         let now = self.answers.iter().zip(&self.reads.tickets).zip(&self.batch);
@@ -303,9 +325,6 @@ impl Client<'_> {
             ticket.is_none() && matches!(answer, Ok(Answer::Read(_) | Answer::Done))
         });
         self.export.waited(&mut now.map(|(_, request)| (request.op.kind(), ns)));
-        if self.out.capacity() > 2 * OUTPUT_BYTES {
-            self.out = Vec::new();
-        }
         sent
     }
 

@@ -90,6 +90,7 @@ pub const ALLOCATION: &str = "base:allocation";
 pub const ALLOCATION_ID: u32 = 1;
 
 pub mod errno {
+    pub const EPERM: u32 = 1;
     pub const EIO: u32 = 5;
     pub const EINVAL: u32 = 22;
     pub const ENOSPC: u32 = 28;

@@ -154,7 +154,7 @@ fn at(fault: Fault, done: Done) -> Fault {
         Fault::Uncorrectable { ppn, .. } => Fault::Uncorrectable { ppn, done },
         Fault::ProgramFailed { ppn, .. } => Fault::ProgramFailed { ppn, done },
         Fault::EraseFailed { block, .. } => Fault::EraseFailed { block, done },
-        Fault::NoSpace { .. } | Fault::Medium => fault,
+        Fault::NoSpace { .. } | Fault::WornOut { .. } | Fault::Medium => fault,
     }
 }
 

@@ -109,12 +109,36 @@ pub struct Run {
     /// How the device came up again when its power was cut at the end, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// How the device's life ended, if it did: the run ends there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worn_out: Option<WornOut>,
     /// Checks made at the end of the run.
     pub invariants: Vec<Invariant>,
     /// Hexadecimal digest of everything that happened; depends on the seed and the configuration alone.
     pub digest: String,
     /// Speed of the simulator itself; differs from run to run and takes no part in [`Run::same_findings`].
     pub host: SimSpeed,
+}
+
+/// The end of a device's life: too many blocks are bad, and it is read-only from then on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WornOut {
+    /// The phase in which it came.
+    pub phase: String,
+    /// Requests of that phase before the one that was refused.
+    pub requests: u64,
+    /// Blocks that are bad, those from the factory included.
+    pub bad_blocks: u32,
+    /// How many blocks the device has.
+    pub blocks: u32,
+    /// Bytes that the host had written in the whole run, warm-up included.
+    pub bytes_written: u64,
+    /// Blocks erased in the whole run.
+    pub erases: u64,
+    /// Erases of the block with the fewest, of those that are not bad.
+    pub least_erases: u32,
+    /// Erases of the one with the most.
+    pub most_erases: u32,
 }
 
 /// A recovery after a power cut.
