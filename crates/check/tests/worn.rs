@@ -9,6 +9,8 @@ fn the_end_of_life_is_no_breach() {
         ("page", 31_000_120, 0),
         ("dftl", 32_000_196, 0),
         ("tpftl", 424_242_048, 0),
+        // Two metadata superblocks after a recovery, of which the first is written on.
+        ("zftl", 290_209_404, 7302),
     ] {
         let only_cut = (cut > 0).then_some(cut);
         let options = SweepOptions { faults: true, only_cut, ..SweepOptions::new(scheme, seed, 100) };
