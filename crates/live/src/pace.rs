@@ -137,7 +137,8 @@ impl Pacer {
 
 fn give(export: &dyn Export, due: &mut Vec<Delayed>) {
     export.left(due.len());
-    let mut parts: Vec<(Arc<dyn Outlet>, Vec<u8>, Option<Held>)> = Vec::new();
+    type Part = (Arc<dyn Outlet>, Vec<u8>, Option<Held>);
+    let mut parts: Vec<Part> = Vec::new();
     let mut waits = Vec::with_capacity(due.len());
     for Delayed { to, kind, since } in due.drain(..) {
         waits.push((kind, since));
