@@ -289,6 +289,12 @@ fn a_device_whose_blocks_fail_one_by_one_ends_the_run_with_what_happened() {
     if let Some(Load::Jobs(jobs)) = experiment.phases.last_mut().map(|phase| &mut phase.load) {
         jobs.jobs[0].number_ios = Some(1_000_000);
     }
-    let error = crate::run(&experiment, &()).err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.starts_with("the flash is full (superblocks: "), "{error}");
+    let run = crate::run(&experiment, &()).expect("the end of a device's life is a result");
+    let end = run.worn_out.expect("the device is worn out");
+    assert!(end.bad_blocks > 0 && end.bad_blocks < end.blocks, "{end:?}");
+    assert!(
+        end.bytes_written > 0 && end.requests < 1_000_000 && end.most_erases >= end.least_erases,
+        "{end:?}"
+    );
+    assert!(run.phases.last().is_some_and(|phase| phase.name == end.phase), "{end:?}");
 }

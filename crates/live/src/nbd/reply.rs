@@ -21,8 +21,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Sends `bytes`, which are the reply and belong to `share`, when the device model is done; gives them back
-    /// when it need not be waited for.
+    /// Sends `bytes`, which are the reply and belong to `share`, when the device model is done; gives them
+    /// back when it need not be waited for.
     pub fn delay(
         &self,
         pacer: Option<&Pacer>,
