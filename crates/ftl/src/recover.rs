@@ -27,6 +27,9 @@ use std::ops::Range;
 struct Candidate {
     lpn: u32,
     version: u64,
+    /// Of several copies, one in a superblock that was opened anew since is the original of another: it lies
+    /// in a block that could not be erased.
+    is_current: bool,
     epoch: u32,
     ppn: u32,
 }
@@ -298,6 +301,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
                         self.candidates.push(Candidate {
                             lpn: oob.id,
                             version: oob.version,
+                            is_current: oob.epoch == found.epoch,
                             epoch: oob.epoch,
                             ppn: ppn.0,
                         });
@@ -315,7 +319,9 @@ impl<'a, N: Nand> Recovery<'a, N> {
                 }
             }
         }
-        self.candidates.sort_unstable_by_key(|c| (c.lpn, std::cmp::Reverse((c.version, c.epoch, c.ppn))));
+        let newest_first =
+            |c: &Candidate| (c.lpn, std::cmp::Reverse((c.version, c.is_current, c.epoch, c.ppn)));
+        self.candidates.sort_unstable_by_key(newest_first);
         self.candidates.dedup_by_key(|c| c.lpn);
         Ok(())
     }
