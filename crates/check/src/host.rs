@@ -2,7 +2,6 @@
 
 use crate::dice::Dice;
 use crate::oracle::{name, History, State};
-use crate::shape::bad_blocks;
 use crate::world::{unboxed, Array, World};
 use ftl::{Config, Device, HostError, HostOp, Scheme, Seen};
 use nand::{Done, Fault, Lpn, OpCounts};
@@ -83,7 +82,7 @@ pub(crate) struct Host {
     pub tolerant: bool,
     /// Bad blocks of the array when it was new, if the device may come to its end. A request that finds no
     /// space when more are bad is no finding then, but sets `worn`.
-    pub mortal: Option<usize>,
+    pub mortal: Option<u32>,
     pub worn: bool,
     pub tally: Tally,
     in_flight: Vec<Done>,
@@ -308,7 +307,7 @@ impl Host {
 
     /// Whether `fault` says that the device is at its end, and may be: blocks have failed since it was new.
     fn is_end<S: Scheme>(&self, session: &Session<S>, fault: Fault) -> bool {
-        let is_worn = |born_bad| bad_blocks(session.device.nand()) > born_bad;
+        let is_worn = |born_bad| session.device.nand().bad_blocks() > born_bad;
         matches!(fault, Fault::NoSpace { .. } | Fault::WornOut { .. }) && self.mortal.is_some_and(is_worn)
     }
 

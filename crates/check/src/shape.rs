@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use ftl::{Config, OpenError, Scheme};
 use nand::timing::NoClock;
-use nand::{Device, Geometry, Nand, Pbn, SimNand, SimOptions};
+use nand::{Device, Geometry, Nand, SimNand, SimOptions};
 use std::collections::BTreeMap;
 
 /// Superblocks that hold neither what the host sees nor its mapping: what collection needs, and little more.
@@ -16,7 +16,7 @@ pub(crate) struct Shape {
     pub options: SimOptions,
     pub config: Config,
     /// Bad blocks of its arrays when they are new.
-    pub born_bad: usize,
+    pub born_bad: u32,
 }
 
 /// What may fail.
@@ -62,8 +62,7 @@ impl Shape {
         // What fails later takes room away; the odd pages make the last translation page a short one.
         let margin = if ills.wear { 5 * geometry.superblock_pages() } else { 0 };
         let fresh = SimNand::new(&Device::tiny(geometry.clone(), 1), NoClock::new(), options.clone());
-        let bad = (0..geometry.blocks()).filter(|&block| fresh.is_bad(Pbn(block))).count() as u32;
-        let usable = geometry.pages() - bad * geometry.pages_per_block;
+        let usable = geometry.pages() - fresh.bad_blocks() * geometry.pages_per_block;
         // Some schemes do more where there is more room.
         let room = SPARE_SUPERBLOCKS + [0, 4][dice.below(2) as usize];
         let spare = room * geometry.superblock_pages() + dice.below(64) + margin;
@@ -103,7 +102,7 @@ impl Shape {
 
     fn fitted<S: Scheme>(mut self) -> Result<Shape, String> {
         self.fit::<S>()?;
-        self.born_bad = bad_blocks(&self.array());
+        self.born_bad = self.array().bad_blocks();
         Ok(self)
     }
 
@@ -131,7 +130,7 @@ impl Shape {
     }
 
     /// For [`crate::host::Host::mortal`]: whether its devices may come to their end.
-    pub fn mortal(&self, may_end: bool) -> Option<usize> {
+    pub fn mortal(&self, may_end: bool) -> Option<u32> {
         may_end.then_some(self.born_bad)
     }
 
@@ -139,9 +138,4 @@ impl Shape {
     pub fn array(&self) -> SimNand<NoClock> {
         SimNand::new(&self.device, NoClock::new(), self.options.clone())
     }
-}
-
-/// Blocks of an array that are bad.
-pub(crate) fn bad_blocks<N: Nand>(nand: &N) -> usize {
-    (0..nand.geometry().blocks()).map(Pbn).filter(|&block| nand.is_bad(block)).count()
 }

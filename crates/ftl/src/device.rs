@@ -166,29 +166,6 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         if self.flash.is_worn() && matches!(op, HostOp::Write | HostOp::Trim) {
             return Err(HostError::Fault(self.flash.worn_out()));
         }
-        let result = self.carry_out(op, first, pages, at, seen);
-        result.map_err(|error| self.at_the_end(error))
-    }
-
-    /// A device with bad blocks that finds no room is worn out.
-    fn at_the_end(&mut self, error: HostError) -> HostError {
-        match error {
-            HostError::Fault(Fault::NoSpace { free, needed }) => {
-                HostError::Fault(self.flash.no_room(free, needed))
-            }
-            error => error,
-        }
-    }
-
-    #[inline]
-    fn carry_out(
-        &mut self,
-        op: HostOp,
-        first: Lpn,
-        pages: u32,
-        at: Done,
-        seen: &mut impl FnMut(Lpn, Seen),
-    ) -> Result<Outcome, HostError> {
         let mut outcome = Outcome { done: at, failed: 0 };
         match op {
             HostOp::Read | HostOp::Write => {
@@ -273,9 +250,7 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     pub fn power_off(&mut self) -> Result<Done, Fault> {
         match self.scheme.power_off(&mut self.flash) {
             // There is no room for what would make the next start short: it searches instead.
-            Err(Fault::NoSpace { .. } | Fault::WornOut { .. }) if self.flash.bad_blocks() > 0 => {
-                self.scheme.flush(&mut self.flash, Done::READY)
-            }
+            Err(Fault::WornOut { .. }) => self.scheme.flush(&mut self.flash, Done::READY),
             done => done,
         }
     }

@@ -270,12 +270,12 @@ impl Space {
         loop {
             let frontier = &mut self.frontiers[stream.0];
             if frontier.cursor == frontier.end {
-                if self.free.is_empty() {
+                let Some((superblock, _)) = self.free.pop_front() else {
                     self.must_be_worn(nand, stream);
                     return None;
-                }
+                };
                 self.close(stream);
-                self.open(nand, stream, kind);
+                self.open(nand, stream, superblock, kind);
                 continue;
             }
             let ppn = Ppn(frontier.cursor);
@@ -304,8 +304,7 @@ impl Space {
         !nand.is_bad(block) && !self.suspect[block.0 as usize] && nand.written(block) == page
     }
 
-    fn open<N: Nand>(&mut self, nand: &N, stream: Stream, kind: PageKind) {
-        let Some((superblock, _)) = self.free.pop_front() else { return };
+    fn open<N: Nand>(&mut self, nand: &N, stream: Stream, superblock: u32, kind: PageKind) {
         self.epoch += 1;
         let (first, end) = self.pages_of(superblock);
         let it = &mut self.superblocks[superblock as usize];

@@ -2,7 +2,7 @@
 //! was written stays readable, also when it is opened again.
 
 use ftl::schemes::{self, Visitor};
-use ftl::{Config, Device, HostError, HostOp, Scheme, Seen};
+use ftl::{Config, Device, HostError, HostOp, OpenError, Scheme, Seen};
 use nand::timing::NoClock;
 use nand::{Done, Fault, Geometry, Lpn, SimNand, SimOptions};
 
@@ -75,7 +75,15 @@ impl Visitor for WriteUntilFull {
         assert!(matches!(again, Err(HostError::Fault(Fault::WornOut { .. }))), "{again:?}");
         if self.reopen {
             device.power_off().expect("a worn device is switched off");
-            device = Device::open(device.into_nand(), &config).expect("a worn device opens");
+            let nand = device.into_nand();
+            for wrong in [
+                Config { exported_pages: 0, ..config.clone() },
+                Config { background_superblocks: 0, ..config.clone() },
+            ] {
+                let refused = Device::<S, _>::open(nand.clone(), &wrong);
+                assert!(matches!(refused, Err(OpenError::Config(_))), "{}: {wrong:?}", S::INFO.name);
+            }
+            device = Device::open(nand, &config).expect("a worn device opens");
             assert!(device.is_worn(), "{}", S::INFO.name);
         }
         let (mut readable, mut refused) = (0, 0);

@@ -210,6 +210,11 @@ pub trait Nand: DataBuffer + SpareBytes {
     /// Whether a block is bad: from the factory, or retired since.
     fn is_bad(&self, block: Pbn) -> bool;
 
+    /// Blocks that are bad, those from the factory included.
+    fn bad_blocks(&self) -> u32 {
+        (0..self.geometry().blocks()).filter(|&block| self.is_bad(Pbn(block))).count() as u32
+    }
+
     /// Reads a programmed page into `to` once `after` is reached.
     fn read(&mut self, ppn: Ppn, class: Class, to: Sink, after: Done) -> Result<(Oob, Done), Fault>;
 

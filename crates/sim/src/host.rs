@@ -289,7 +289,7 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
                 now_ns,
                 dies,
                 free_superblocks: device.free_superblocks(),
-                bad_blocks: (device.flash().bad_blocks(), device.is_worn()),
+                bad_blocks: (device.nand().bad_blocks(), device.is_worn()),
                 valid_pages: device.flash().valid_pages(),
                 wear: device.nand().wear(),
                 memory: device.memory(),

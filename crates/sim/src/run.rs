@@ -433,9 +433,7 @@ impl<'a> Runner<'a> {
         let mut rig = self.new_rig::<S>()?;
         self.describe::<S>(rig.device.nand());
         for spec in self.experiment.warm_up.clone() {
-            if self.run.worn_out.is_none() {
-                self.phase(&mut rig, &spec, true)?;
-            }
+            self.phase(&mut rig, &spec, true)?;
         }
         match self.experiment.timing {
             TimingModel::Queued { policy } => {
@@ -479,9 +477,7 @@ impl<'a> Runner<'a> {
     /// The measured phases, and the end of the run.
     fn measure<S: Scheme, T: Timed>(mut self, mut rig: Rig<S, T>) -> Result<Run, RunError> {
         for spec in self.experiment.phases.clone() {
-            if self.run.worn_out.is_none() {
-                self.phase(&mut rig, &spec, false)?;
-            }
+            self.phase(&mut rig, &spec, false)?;
         }
         let walk = invariants::of_mapping("end", &rig, &self.experiment.repeat());
         self.digest.add(walk.digest);
@@ -536,13 +532,16 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs a phase, checks it, and files it if it is measured.
+    /// Runs a phase, checks it, and files it if it is measured. A worn-out device has no further phases.
     fn phase<S: Scheme, T: Timed>(
         &mut self,
         rig: &mut Rig<S, T>,
         spec: &PhaseSpec,
         warm_up: bool,
     ) -> Result<(), RunError> {
+        if self.run.worn_out.is_some() {
+            return Ok(());
+        }
         self.phase.borrow_mut().clone_from(&spec.name);
         let phases = self.experiment.warm_up.len() + self.experiment.phases.len();
         let (index, progress, number) = (self.index, self.progress, self.phases_begun);

@@ -17,14 +17,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         let geometry = flash.nand().geometry().clone();
         let mut pages = M::Pages::new(config.exported_pages, geometry.page_bytes);
         M::shape(&mut pages, &geometry, config)?;
-        let needed = needed_pages(flash, pages.most_pages(), config);
-        flash.space.spare = match check_room(flash, pages.most_pages(), config) {
-            Ok(spare) => spare,
-            // It was enough when the device was new: blocks have become bad since.
-            Err(_) if is_used(flash) && needed <= u64::from(geometry.pages()) => 0,
-            Err(error) => return Err(error.into()),
-        };
-        flash.need_usable(needed);
+        reserve_room(flash, pages.most_pages(), config)?;
         let mut mapping = M::new(flash, &pages, config)?;
         let mut journal = Journal::new(geometry.page_bytes);
         let units = pages.units();
@@ -55,21 +48,15 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
 /// written.
 const BESIDE_THE_RESERVE: u32 = 6;
 
-/// Pages that have to be usable: what the host sees, its mapping table, and what collection needs.
-fn needed_pages<N: Nand>(flash: &Flash<N>, table_pages: u32, config: &Config) -> u64 {
-    let superblock = u64::from(flash.nand().geometry().superblock_pages());
-    let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
-    u64::from(config.exported_pages) + u64::from(table_pages) + reserve
-}
-
 /// Whether anything was ever programmed and is there.
 fn is_used<N: Nand>(flash: &Flash<N>) -> bool {
     (0..flash.nand().geometry().blocks()).any(|block| flash.nand().written(Pbn(block)) > 0)
 }
 
 /// Refuses a configuration in which collection could run out of room beside a mapping table of up to
-/// `table_pages` translation pages. Returns the superblocks that are left over.
-fn check_room<N: Nand>(flash: &Flash<N>, table_pages: u32, config: &Config) -> Result<u32, ConfigError> {
+/// `table_pages` translation pages, and tells `flash` what it needs and what is left over. A device that was
+/// used and has too little room now is worn out: blocks have become bad since it was new.
+fn reserve_room<N: Nand>(flash: &mut Flash<N>, table_pages: u32, config: &Config) -> Result<(), ConfigError> {
     if config.foreground_superblocks < 3 || config.background_superblocks < config.foreground_superblocks {
         return Err(ConfigError(format!(
             "collection thresholds: foreground {} and background {} superblocks; foreground must be at least 3 and \
@@ -79,9 +66,10 @@ fn check_room<N: Nand>(flash: &Flash<N>, table_pages: u32, config: &Config) -> R
     }
     let superblock = u64::from(flash.nand().geometry().superblock_pages());
     let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
-    let needed = needed_pages(flash, table_pages, config);
+    let needed = u64::from(config.exported_pages) + u64::from(table_pages) + reserve;
     let usable = flash.space.usable_pages();
-    if config.exported_pages == 0 || needed > usable {
+    let was_enough = needed <= u64::from(flash.nand().geometry().pages()) && is_used(flash);
+    if config.exported_pages == 0 || (needed > usable && !was_enough) {
         return Err(ConfigError(format!(
             "over-provisioning: {} pages are exported, {} hold the mapping table and {} are needed for collection, of \
              {} usable; export from 1 to about {} pages",
@@ -92,5 +80,7 @@ fn check_room<N: Nand>(flash: &Flash<N>, table_pages: u32, config: &Config) -> R
             (usable - reserve.min(usable)).saturating_sub(u64::from(table_pages))
         )));
     }
-    Ok(((usable - needed) / superblock) as u32)
+    flash.space.spare = (usable.saturating_sub(needed) / superblock) as u32;
+    flash.need_usable(needed);
+    Ok(())
 }

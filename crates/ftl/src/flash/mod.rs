@@ -133,21 +133,16 @@ impl<N: Nand> Flash<N> {
         self.worn
     }
 
-    /// Blocks that are bad, those from the factory included.
-    pub fn bad_blocks(&self) -> u32 {
-        (0..self.nand.geometry().blocks()).filter(|&block| self.nand.is_bad(Pbn(block))).count() as u32
-    }
-
     /// The fault of a device at the end of its life.
     #[cold]
     pub fn worn_out(&self) -> Fault {
-        Fault::WornOut { bad_blocks: self.bad_blocks(), blocks: self.nand.geometry().blocks() }
+        Fault::WornOut { bad_blocks: self.nand.bad_blocks(), blocks: self.nand.geometry().blocks() }
     }
 
     /// The fault of a write for which there is no room: the end of the device's life, if blocks are bad.
     #[cold]
     pub(crate) fn no_room(&mut self, free: u32, needed: u32) -> Fault {
-        self.worn |= self.bad_blocks() > 0;
+        self.worn |= self.nand.bad_blocks() > 0;
         if self.worn {
             self.worn_out()
         } else {

@@ -244,9 +244,9 @@ impl Core {
     }
 
     /// The fault of an operation for which so many free blocks are missing.
-    pub(crate) fn no_space(&self, missing: u32) -> Fault {
+    pub(crate) fn no_space<N: Nand>(&self, flash: &mut Flash<N>, missing: u32) -> Fault {
         let free = self.pool.free_blocks();
-        Fault::NoSpace { free, needed: free + missing }
+        flash.no_room(free, free + missing)
     }
 
     /// Log blocks in use.
@@ -456,7 +456,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         let missing = P::LEAST_LOG.saturating_sub(self.core.log_limit());
         let missing = missing.max(LEAST_FREE.saturating_sub(self.core.pool.free_blocks()));
         if missing > 0 {
-            return Err(self.core.no_space(missing));
+            return Err(self.core.no_space(flash, missing));
         }
         self.policy.write(&mut self.core, flash, page, at)
     }

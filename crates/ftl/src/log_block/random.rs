@@ -149,7 +149,7 @@ impl RandomArea {
         match (self.blocks.pop_front(), sequential.oldest()) {
             (Some(victim), _) => self.merge(core, flash, sequential, victim),
             (None, Some(victim)) => sequential.complete(core, flash, victim).map(|_| ()),
-            (None, None) => Err(core.no_space(1)),
+            (None, None) => Err(core.no_space(flash, 1)),
         }
     }
 

@@ -74,7 +74,7 @@ impl Policy for Block {
             }
             // A program failed: the block was merged without the page. Another attempt needs another block.
             if core.pool.free_blocks() < 2 {
-                return Err(core.no_space(2 - core.pool.free_blocks()));
+                return Err(core.no_space(flash, 2 - core.pool.free_blocks()));
             }
         }
     }

@@ -99,7 +99,7 @@ impl Fast {
     /// Opens an RW log block, after merging the oldest ones if there are too many.
     fn make_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         while self.random.len() + 1 >= core.log_limit() {
-            let Some(victim) = self.random.blocks.pop_front() else { return Err(core.no_space(1)) };
+            let Some(victim) = self.random.blocks.pop_front() else { return Err(core.no_space(flash, 1)) };
             self.random.merge(core, flash, &mut self.sequential, victim)?;
         }
         self.random.open(core, flash).map(|_| ())

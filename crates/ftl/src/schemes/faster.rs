@@ -150,7 +150,7 @@ impl Faster {
     }
 
     fn reclaim<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
-        let Some(victim) = self.random.blocks.pop_front() else { return Err(core.no_space(1)) };
+        let Some(victim) = self.random.blocks.pop_front() else { return Err(core.no_space(flash, 1)) };
         let emptied = self.empty(core, flash, victim);
         self.random.back(victim, emptied)
     }

@@ -140,7 +140,7 @@ impl Last {
         while self.hot.len() + self.cold.len() >= random || (hot && self.hot.len() >= most_hot) {
             let too_hot = self.hot.len() >= most_hot && (hot || self.hot.len() > most_hot);
             let area = if too_hot || self.cold.len() == 0 { &mut self.hot } else { &mut self.cold };
-            let Some(victim) = area.blocks.pop_front() else { return Err(core.no_space(1)) };
+            let Some(victim) = area.blocks.pop_front() else { return Err(core.no_space(flash, 1)) };
             area.merge(core, flash, &mut self.sequential, victim)?;
         }
         let area = if hot { &mut self.hot } else { &mut self.cold };

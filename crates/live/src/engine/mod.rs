@@ -26,7 +26,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ftl::{Device, Scheme};
 use nand::timing::{Queued, Timing};
-use nand::{FileNand, ImageFile, Medium, Mounted};
+use nand::{FileNand, ImageFile, Medium, Mounted, Nand};
 
 use crate::clock::{Clock, Latencies};
 use crate::error::{LiveError, PowerOffError};
@@ -96,7 +96,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         let mut opening = opened.map_err(|error| LiveError::Open { image: path.to_owned(), error })?;
         opening.nand_mut().begin().map_err(LiveError::unwritten(path))?;
         let geometry = &device.geometry;
-        let worn_out = opening.is_worn().then(|| (opening.flash().bad_blocks(), geometry.blocks()));
+        let worn_out = opening.is_worn().then(|| (opening.nand().bad_blocks(), geometry.blocks()));
         let (steps, counters) = (opening.nand().steps(), opening.take_counters());
         let opened = Opened { mounted, steps, counters, worn_out };
         let timing =
@@ -301,7 +301,7 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
             virtual_ns,
             dies,
             free_superblocks: device.free_superblocks(),
-            bad_blocks: (device.flash().bad_blocks(), device.is_worn()),
+            bad_blocks: (device.nand().bad_blocks(), device.is_worn()),
             valid_pages: device.flash().valid_pages(),
             wear: device.nand().wear(),
             memory: device.memory(),

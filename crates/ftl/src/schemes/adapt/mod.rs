@@ -552,7 +552,7 @@ impl Adapt {
         flash: &mut Flash<N>,
         merge_all: bool,
     ) -> Result<(), Fault> {
-        let Some(victim) = self.next_victim(core, flash) else { return Err(core.no_space(1)) };
+        let Some(victim) = self.next_victim(core, flash) else { return Err(core.no_space(flash, 1)) };
         let emptied = self.empty(core, flash, victim, merge_all);
         self.random.back(victim, emptied)
     }
