@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -516,4 +517,36 @@ fn nothing_is_left_open() {
         Some(format!("{}:{}", source.path, line + 1))
     };
     none(every_source().iter().filter_map(open).collect());
+}
+
+// ---- two builds ----
+
+/// Packages of the command with these features, each with the features asked of it, wherever it is used.
+fn packages(features: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let tree = ["tree", "--offline", "--locked", "--package", "ftlkit", "--edges", "normal"];
+    let shape = ["--prefix", "none", "--format", "{p}|{f}"];
+    let output =
+        Command::new(env!("CARGO")).current_dir(root()).args(tree).args(shape).args(features).output();
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in String::from_utf8(output.unwrap().stdout).unwrap().lines() {
+        let (package, features) = line.trim_end_matches(" (*)").split_once('|').unwrap();
+        let features = features.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
+        found.entry(package.to_owned()).or_default().extend(features);
+    }
+    found
+}
+
+/// `make demo` builds the simulator alone first and then the whole command. A package of which the second
+/// asks more than the first is compiled twice, with all that stand on it.
+#[test]
+fn what_both_builds_share_is_compiled_once() {
+    // Small, and nothing large stands on them; the last three are asked for by derive macros.
+    let twice = ["ftlkit", "getrandom", "httparse", "toml_datetime", "toml_parser", "winnow"];
+    let (small, whole) = (packages(&["--no-default-features"]), packages(&[]));
+    assert!(small.len() > 50 && whole.len() > small.len(), "{} and {}", small.len(), whole.len());
+    let differs = |(package, features): &(&String, &BTreeSet<String>)| {
+        let name = package.split(' ').next().unwrap();
+        whole.get(*package) != Some(*features) && !twice.contains(&name)
+    };
+    none(small.iter().filter(differs).map(|(package, _)| package.clone()).collect());
 }

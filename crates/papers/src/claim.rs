@@ -1,9 +1,10 @@
 //! From quantities to the number that a paper states, and how the two compare.
 
 use serde_json::Value as Json;
+use sim::format::Unit;
 
 use crate::file::{Bound, Claim, Figure, Kind, Pick, Place};
-use crate::quantity::{Quantity, Unit};
+use crate::quantity::Quantity;
 
 /// A difference below this is none, where the paper says that there is none.
 const NO_EFFECT: f64 = 0.05;

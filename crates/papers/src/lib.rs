@@ -66,5 +66,5 @@ pub use error::PaperError;
 pub use file::{Bound, Case, Claim, Figure, Host, Kind, PaperFile, Pick, Place, Row, Scale};
 pub use paper::{load, names, open, own, Paper};
 pub use plan::{Cell, Plan, Results, WITH_HOST};
-pub use quantity::{Quantity, Unit, UnknownQuantity};
+pub use quantity::{Quantity, UnknownQuantity};
 pub use show::{csv, json, summary, Shown};

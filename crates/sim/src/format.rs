@@ -125,6 +125,43 @@ pub fn maybe(value: Option<f64>, of: impl Fn(f64) -> String) -> String {
     value.filter(|value| value.is_finite()).map_or_else(|| NOTHING.to_owned(), of)
 }
 
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A share of one, as percent.
+    Share,
+    /// A ratio.
+    Factor,
+    /// Things counted.
+    Count,
+    /// Microseconds.
+    Micros,
+    /// Joule.
+    Joule,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    Rate,
+}
+
+impl Unit {
+    /// A number in words.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Unit::Share if value < 0.0 => format!("-{}", self.show(-value)),
+            // Savings and shares end at one; increases do not.
+            Unit::Share if value > 1.0 => format!("{} %", digits(value * 100.0)),
+            Unit::Share => percent(value),
+            Unit::Factor => factor(value),
+            Unit::Count => count(value),
+            Unit::Micros => time(value * 1000.0),
+            Unit::Joule => energy(value),
+            Unit::Bytes => bytes(value as u64),
+            Unit::Rate => format!("{} MiB/s", digits(value / f64::from(1 << 20))),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,7 @@ use super::output::{self, Detail};
 use super::progress::Bars;
 use super::repeat::Again;
 use super::stop::{note, Stop};
+#[cfg(feature = "complete")]
 use super::watched::Watched;
 use crate::report::Origin;
 
@@ -98,8 +99,10 @@ fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail)
     let began = Instant::now();
     let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();
     let bars = Bars::new(&names, options.running.quiet);
-    let watched = Watched::new(&bars, &names, options.running.metrics)?;
-    let results = sim::compare(&experiments, threads(options.running.threads), &watched);
+    let progress = &bars;
+    #[cfg(feature = "complete")]
+    let progress = &Watched::new(progress, &names, options.running.metrics)?;
+    let results = sim::compare(&experiments, threads(options.running.threads), progress);
     bars.finish();
     conclude(results, &setup, options, detail, (began, again.origin()))
 }

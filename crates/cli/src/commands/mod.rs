@@ -21,32 +21,48 @@
 //! | `files.rs`, `interrupt.rs` | files that are written as a whole; Ctrl-C, which loses nothing that has ended |
 //! | `memory.rs` | whether there is memory enough |
 //!
+//! `complete.rs` gathers the commands of the feature `complete`. Without it the command is the simulator
+//! alone, which compiles in about half of the time: `make demo` shows its tables from that and then builds
+//! the rest.
+//!
 //! Exit codes: 0; 1 when a result is worthless, because an invariant did not hold or a scheme panicked; 2
 //! when the user can mend it; 130 when the user stopped it.
 
+#[cfg(feature = "complete")]
 mod bench;
+#[cfg(feature = "complete")]
 mod check;
 mod compare;
+#[cfg(feature = "complete")]
+mod complete;
 mod files;
 mod interrupt;
 mod lists;
+#[cfg(feature = "complete")]
 mod live;
 mod memory;
+#[cfg(feature = "complete")]
 mod mount;
 pub(crate) mod options;
 mod output;
+#[cfg(feature = "complete")]
 mod paper;
 mod progress;
+#[cfg(feature = "complete")]
 mod record;
 mod repeat;
+#[cfg(feature = "complete")]
 mod serving;
 mod shell;
 mod size;
 pub(crate) mod stop;
+#[cfg(feature = "complete")]
 mod stored;
 mod top;
 mod trace;
+#[cfg(feature = "complete")]
 mod vhost;
+#[cfg(feature = "complete")]
 mod watched;
 
 use std::ffi::OsString;
@@ -100,28 +116,9 @@ enum Command {
     Devices(lists::DevicesArgs),
     /// List the synthetic workloads and how close they come to what was published
     Workloads(lists::WorkloadsArgs),
-    /// Run the experiments of a paper and put its numbers beside ours
-    Paper(paper::PaperArgs),
-    /// Show stored results again: tables, CSV, a page with plots
-    Report(stored::ReportArgs),
-    /// Set two stored results side by side
-    Diff(stored::DiffArgs),
-    /// Measure the simulator's own speed
-    Bench(bench::BenchArgs),
-    /// Cut the power again and again and see whether anything is lost
-    Check(check::CheckArgs),
-    /// Make the image of a live device
-    Create(live::CreateArgs),
-    /// Say what an image is
-    Info(live::InfoArgs),
-    /// Make an image of another scheme or device with the same content
-    Convert(live::ConvertArgs),
-    /// Serve images as block devices (NBD)
-    Serve(live::ServeArgs),
-    /// Make an image a file, or a loop device, for any program (FUSE)
-    Mount(mount::MountArgs),
-    /// Make an image a disk of a virtual machine (vhost-user-blk)
-    Vhost(vhost::VhostArgs),
+    #[cfg(feature = "complete")]
+    #[command(flatten)]
+    Complete(complete::Complete),
     /// Watch a device that is served, mounted or simulated
     Top(top::TopArgs),
     /// Print what makes a shell complete this command
@@ -163,18 +160,9 @@ fn dispatch(arguments: &[OsString]) -> Result<(), Stop> {
         Command::Schemes(args) => lists::schemes(args),
         Command::Devices(args) => lists::devices(args),
         Command::Workloads(args) => lists::workloads(args),
-        Command::Paper(args) => paper::paper(args, &again),
-        Command::Report(args) => stored::report(&args, &again),
-        Command::Diff(args) => stored::diff(&args),
-        Command::Bench(args) => bench::bench(args),
-        Command::Check(args) => check::check(args),
-        Command::Create(args) => live::create(args),
-        Command::Info(args) => live::info(args),
-        Command::Convert(args) => live::convert(args),
+        #[cfg(feature = "complete")]
+        Command::Complete(command) => command.run(&again),
         Command::Top(args) => top::top(args),
-        Command::Serve(args) => live::serve(args),
-        Command::Mount(args) => mount::mount(args),
-        Command::Vhost(args) => vhost::vhost(args),
         Command::Completions(args) => shell::completions(&args, command),
         Command::Man(args) => shell::man(&args, command),
     }

@@ -237,6 +237,7 @@ pub(crate) struct RunningOptions {
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) threads: Option<u32>,
     /// Show the runs under way to `ftl top` and Prometheus here, such as 127.0.0.1:9100
+    #[cfg(feature = "complete")]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) metrics: Option<std::net::SocketAddr>,
     /// No progress and no notes on standard error

@@ -96,18 +96,6 @@ impl From<sim::SetupError> for Stop {
     }
 }
 
-impl From<papers::PaperError> for Stop {
-    fn from(error: papers::PaperError) -> Stop {
-        Stop::user(error)
-    }
-}
-
-impl From<papers::live::Failure> for Stop {
-    fn from(error: papers::live::Failure) -> Stop {
-        Stop::user(error)
-    }
-}
-
 impl From<nand::DeviceError> for Stop {
     fn from(error: nand::DeviceError) -> Stop {
         Stop::user(error)

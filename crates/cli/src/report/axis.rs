@@ -1,7 +1,7 @@
 //! Axes: where a value lies along one, and the values that are marked on it.
 
-use papers::Unit;
 use serde_json::{json, Value};
+use sim::format::Unit;
 
 /// Marks that an axis has, about.
 const MARKS: f64 = 5.0;

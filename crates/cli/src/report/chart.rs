@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn dots_on_each_other_are_one() {
-        let x = Axis::from_zero("write", papers::Unit::Count, [100.0].into_iter());
+        let x = Axis::from_zero("write", sim::format::Unit::Count, [100.0].into_iter());
         let points: Vec<(u64, u64)> = (0..1000).map(|index| (index / 10, 50)).collect();
         let (drawing, drawn) = scatter("", "s0", &(x.clone(), x), 300.0, &points);
         assert_eq!(drawn.len(), 100);

@@ -18,6 +18,7 @@
 mod axis;
 mod bars;
 mod chart;
+#[cfg(feature = "complete")]
 pub(crate) mod paper;
 mod picture;
 mod plots;

@@ -1,8 +1,7 @@
 //! Plots of a phase, and of all phases side by side.
 
-use papers::Unit;
 use sim::facts::Group;
-use sim::format::{count, energy, factor, percent};
+use sim::format::{count, energy, factor, percent, Unit};
 use sim::results::{Kind, LatencySummary, Phase, Run, CAUSES};
 
 use super::axis::Axis;

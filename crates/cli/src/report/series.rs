@@ -1,7 +1,7 @@
 //! A phase over time: a drawing for each quantity, over one time axis.
 
-use papers::Unit;
 use sim::facts::Group;
+use sim::format::Unit;
 use sim::results::Sample;
 
 use super::axis::Axis;

@@ -1,8 +1,8 @@
 //! The page of `ftl size`: cost by cache size.
 
 use maud::html;
-use papers::Unit;
 use sim::facts::facts;
+use sim::format::Unit;
 use sim::results::Run;
 use sim::size::Point;
 

@@ -1,8 +1,7 @@
 //! The page of `ftl trace streams`: where a trace writes, over time, and the busiest subspaces alone.
 
 use maud::html;
-use papers::Unit;
-use sim::format::{bytes, percent, whole};
+use sim::format::{bytes, percent, whole, Unit};
 
 use super::axis::Axis;
 use super::chart::{row, scatter, Data, Figure};

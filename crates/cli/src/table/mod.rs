@@ -3,9 +3,11 @@
 //! Every table fits a terminal of 120 columns as long as names are short; a column without a number is left
 //! out, and a ratio without a denominator is a dash.
 
+#[cfg(feature = "complete")]
 pub mod diff;
 pub mod grid;
 pub mod model;
+#[cfg(feature = "complete")]
 pub mod paper;
 pub mod size;
 
