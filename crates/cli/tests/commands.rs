@@ -37,8 +37,9 @@ fn compare_runs_jobs_and_shows_a_table() {
 
 #[test]
 fn a_shortened_device_has_the_same_dies_and_blocks() {
+    let jobs = scratch("shortened.fio", "[reads]\nrw=randread\nbs=4k\nnumber_ios=1000\n");
     let short = ["--device", DEVICE, "--shorten", "2", "--warm-up", "swept", "--schemes", "tpftl"];
-    let runs = findings(&[&["compare", JOBS, "--json", "-"][..], &short[..]].concat());
+    let runs = findings(&[&["compare", &jobs, "--json", "-"][..], &short[..]].concat());
     let device = &runs[0]["device"];
     assert_eq!(device["name"], "small-ssd (1/2 of the pages of a block)");
     assert_eq!((&device["blocks_per_plane"], &device["pages_per_block"]), (&64.into(), &32.into()));
@@ -244,6 +245,7 @@ fn every_clock_and_warm_up_runs() {
     for timing in ["queued", "reserved", "none"] {
         good(&["run", "dftl", JOBS, "--device", DEVICE, "--timing", timing]);
     }
+    let jobs = scratch("no-warm-up.fio", "[reads]\nrw=randread\nbs=4k\nnumber_ios=1000\n");
     for (warm_up, shown) in [
         ("none", "none"),
         ("fill", "fill: "),
@@ -251,7 +253,7 @@ fn every_clock_and_warm_up_runs() {
         ("steady", "random reads, which clean the mapping cache"),
         (TRACE, "oltp-sample"),
     ] {
-        let call = ["run", "page", JOBS, "--device", DEVICE, "--warm-up", warm_up];
+        let call = ["run", "page", &jobs, "--device", DEVICE, "--warm-up", warm_up];
         let out = good(&call);
         let line = out.lines().find(|line| line.starts_with("Warm-up")).unwrap_or_default();
         assert!(line.contains(shown), "{warm_up}: {line}");

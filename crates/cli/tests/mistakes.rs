@@ -37,6 +37,15 @@ fn a_request_outside_the_device() {
 }
 
 #[test]
+fn a_warm_up_beside_that_of_the_job_file() {
+    refused(
+        &["compare", JOBS, "--device", DEVICE, "--warm-up", "fill"],
+        "--warm-up would take the place of the job file's own warm-up, warmup-fill, warmup-overwrite; leave it out, or \
+         give a job file without such sections",
+    );
+}
+
+#[test]
 fn a_paper_or_a_figure_that_is_not_there() {
     let said = ftl(&["paper", "nothing"]);
     assert!(said.err.starts_with("ftl: there is no paper `nothing`; there are "), "{}", said.err);

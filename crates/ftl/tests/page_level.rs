@@ -2,9 +2,9 @@
 //! The conformance suite and the power-cut sweep of crate `check` go further; these say what is meant.
 
 use ftl::schemes::{dftl::Dftl, page::PageMap};
-use ftl::{Cause, Config, Device, HostError, HostOp, OpenError, Scheme, Seen, VictimPolicy};
-use nand::timing::NoClock;
-use nand::{Done, Geometry, Lpn, Nand, PageKind, SimNand, SimOptions};
+use ftl::{Cause, Config, Device, Flash, HostError, HostOp, OpenError, Scheme, Seen, VictimPolicy};
+use nand::timing::{NoClock, Policy, Queued, Timing};
+use nand::{Done, Geometry, Lpn, Nand, PageKind, Ppn, SimNand, SimOptions};
 
 type Array = SimNand<NoClock>;
 
@@ -189,4 +189,21 @@ fn the_ideal_map_trims_without_looking_anything_up() {
     }
     assert_eq!(device.counters().lookups, before);
     assert_eq!(device.flash().space.valid_pages(PageKind::Data), 20);
+}
+
+#[test]
+fn recovery_never_has_a_whole_large_array_in_flight() {
+    let geometry = Geometry { blocks_per_plane: 8192, ..array().geometry().clone() };
+    let device = nand::Device::tiny(geometry, 900);
+    let (pages, dies) = (device.geometry.pages(), device.geometry.dies());
+    let clock = Queued::new(device.times(), Policy::Fcfs, dies, 2, device.geometry.blocks());
+    let mut flash = Flash::new(SimNand::new(&device, clock, SimOptions::default()));
+    for ppn in (0..pages).map(Ppn) {
+        assert!(flash.scan(ppn, Cause::Recovery, Done::READY).is_ok());
+    }
+    let over = flash.nand_mut().timing().now() / device.times().read_ns * u64::from(dies);
+    assert!(
+        over >= u64::from(pages) / 2,
+        "of {pages} reads {over} are over before the last one is asked for"
+    );
 }

@@ -201,7 +201,7 @@ impl Fault {
 /// - after a power cut a page holds what was programmed completely, or nothing, or is torn (uncorrectable); a
 ///   program has happened if its completion was reached, and may have if it was begun.
 ///
-/// The last three methods are hints. An array may ignore them, as their default does: they change how fast it
+/// The last four methods are hints. An array may ignore them, as their default does: they change how fast it
 /// is, how much memory it takes and what it can tell of itself, never what it holds or answers.
 pub trait Nand: DataBuffer + SpareBytes {
     /// The shape of the array, which never changes.
@@ -273,6 +273,10 @@ pub trait Nand: DataBuffer + SpareBytes {
 
     /// Recovery begins this step: an array that is opened by a user tells how long each took.
     fn begin_step(&mut self, _name: &'static str) {}
+
+    /// The controller begins nothing more until all that it has begun is over. For recovery alone: no host
+    /// waits then, and it reads more pages than a simulated clock can hold in flight.
+    fn catch_up(&mut self) {}
 }
 
 /// Pages of user data in the controller's memory, which a power cut loses. A scheme that acknowledges writes
@@ -393,6 +397,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
 
     fn begin_step(&mut self, name: &'static str) {
         (**self).begin_step(name);
+    }
+
+    fn catch_up(&mut self) {
+        (**self).catch_up();
     }
 }
 

@@ -450,7 +450,9 @@ impl<'a> Runner<'a> {
 
     fn new_rig<S: Scheme>(&self) -> Result<Rig<S, NoClock>, RunError> {
         let Experiment { device, seed, verify, .. } = &self.experiment;
-        let faults = SimOptions { seed: *seed, ..self.experiment.faults.clone() };
+        // A cut may take back what superseded a metadata page: then the old one is read again.
+        let keep_stale = self.experiment.power_cut;
+        let faults = SimOptions { seed: *seed, keep_stale, ..self.experiment.faults.clone() };
         new_rig::<S>(device, &self.config, &faults, *verify).map_err(RunError::Open)
     }
 

@@ -118,6 +118,22 @@ fn preconditioning_ends_and_counts_nothing() {
 }
 
 #[test]
+fn every_scheme_recovers_from_a_power_cut_on_an_aged_device() {
+    for info in ftl::schemes::ALL {
+        let after = phase("after", vec![short(Pattern::RandReadWrite, 2, 8, 2_000)]);
+        let mut e = experiment(device(80), info.name, vec![after]);
+        e.cache = CacheSize::Share(1.0);
+        e.warm_up = vec![
+            PhaseSpec::warm_up(&workload::warm_up::FILL),
+            phase("age", vec![short(Pattern::RandWrite, 1, 1, 20_000)]),
+        ];
+        e.power_cut = true;
+        let recovery = good(&e).recovery.unwrap();
+        assert!(recovery.ns > 0 && recovery.reads > 0, "{}: {recovery:?}", info.name);
+    }
+}
+
+#[test]
 fn spare_space_is_reported() {
     let run = good(&experiment(tiny(), "page", vec![phase("r", vec![short(Pattern::Read, 1, 1, 10)])]));
     assert_eq!(run.device.raw_bytes, 2048 * 4096);

@@ -82,6 +82,7 @@ impl<N: Nand> Flash<N> {
     /// Reads the OOB of a data page for what its spare bytes say of its neighbours.
     pub fn look(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Option<Oob>, Done)> {
         self.count_read(PageKind::Data, cause);
+        self.pause_recovery(cause);
         self.nand.scan(ppn, after)
     }
 

@@ -9,6 +9,8 @@ use crate::counters::{Cause, Counters};
 use crate::space::{Space, Stream};
 use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Result, Sink, Source};
 
+/// Pages that recovery reads before it waits for all of them.
+const RECOVERY_BATCH: u32 = 1 << 16;
 /// Attempts at a metadata page (translation, checkpoint) before its fault is passed on.
 const METADATA_ATTEMPTS: u32 = 4;
 
@@ -35,6 +37,8 @@ pub struct Flash<N> {
     worn: bool,
     /// With fewer usable pages that is reached.
     least_usable: u64,
+    /// Pages that recovery has scanned.
+    looked_at: u32,
 }
 
 impl<N: Nand> Flash<N> {
@@ -54,6 +58,7 @@ impl<N: Nand> Flash<N> {
             full: false,
             worn: false,
             least_usable: 0,
+            looked_at: 0,
         }
     }
 
@@ -86,6 +91,7 @@ impl<N: Nand> Flash<N> {
             full: self.full,
             worn: self.worn,
             least_usable: self.least_usable,
+            looked_at: self.looked_at,
         }
     }
 
@@ -287,7 +293,19 @@ impl<N: Nand> Flash<N> {
     pub fn scan(&mut self, ppn: Ppn, cause: Cause, after: Done) -> Result<(Option<Oob>, Done)> {
         let class = self.count_read(PageKind::Data, cause);
         debug_assert!(class == Class::CollectionRead);
+        self.pause_recovery(cause);
         self.nand.scan(ppn, after)
+    }
+
+    /// Recovery, which may look at every page of the array, does so in batches.
+    pub(super) fn pause_recovery(&mut self, cause: Cause) {
+        if cause != Cause::Recovery {
+            return;
+        }
+        self.looked_at += 1;
+        if self.looked_at.is_multiple_of(RECOVERY_BATCH) {
+            self.nand.catch_up();
+        }
     }
 
     /// Programs the next page of `stream` and marks it valid. A failed program is repeated on the next page.

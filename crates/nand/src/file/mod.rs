@@ -620,6 +620,10 @@ impl<M: Medium> Nand for FileNand<M> {
     fn begin_step(&mut self, name: &'static str) {
         self.steps.push((name, Instant::now()));
     }
+
+    fn catch_up(&mut self) {
+        self.sim.catch_up();
+    }
 }
 
 impl<M: Medium> DataBuffer for FileNand<M> {

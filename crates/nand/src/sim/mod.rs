@@ -307,6 +307,10 @@ impl<T: Timing> Nand for SimNand<T> {
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
         self.array.inspect(ppn, content)
     }
+
+    fn catch_up(&mut self) {
+        self.timing.drain();
+    }
 }
 
 impl<T: Timing> DataBuffer for SimNand<T> {

@@ -357,6 +357,14 @@ fn warm_up(
     own: Option<Vec<PhaseSpec>>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<PhaseSpec>, SetupError> {
+    if let (Some(_), Some(own)) = (&setup.warm_up, &own) {
+        let own: Vec<&str> = own.iter().map(|phase| phase.name.as_str()).collect();
+        let what = format!(
+            "would take the place of the job file's own warm-up, {}; leave it out, or give a job file without such sections",
+            own.join(", ")
+        );
+        return Err(SetupError::unsuitable("warm-up", what));
+    }
     Ok(match (&setup.warm_up, own) {
         (None, Some(own)) => own,
         (None | Some(WarmUp::Steady), _) => {
