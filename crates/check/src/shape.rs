@@ -29,7 +29,11 @@ pub(crate) struct Ills {
 }
 
 /// Values of parameters, by scheme, with which it does often what it does else after long loads alone.
-const EAGER: &[(&str, &str, &[&str])] = &[("learnedftl", "price", &["0.1", "0.5", "6"])];
+const EAGER: &[(&str, &str, &[&str])] = &[
+    ("learnedftl", "price", &["0.1", "0.5", "6"]),
+    ("tide", "merges", &["2", "4", "1"]),
+    ("tide", "sequence", &["2", "4", "0"]),
+];
 
 impl Shape {
     /// A shape by chance, on which `S` can be opened.

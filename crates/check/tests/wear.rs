@@ -1,4 +1,4 @@
-//! The log-block schemes on devices whose blocks fail early: they end with an answer, without a panic, and
+//! The schemes that merge on devices whose blocks fail early: they end with an answer, without a panic, and
 //! what was written stays readable.
 
 use check::wear_out;
@@ -14,7 +14,7 @@ fn log_block_schemes_end_with_an_answer() {
     let fresh = now.as_nanos() as u64;
     println!("fresh seed: {fresh}");
     std::thread::scope(|scope| {
-        for &scheme in schemes::LOG_BLOCK {
+        for &scheme in schemes::LOG_BLOCK.iter().chain(&["tide"]) {
             scope.spawn(move || {
                 let mut ended = 0;
                 for seed in SEEDS.into_iter().chain([fresh]) {

@@ -9,7 +9,7 @@ use nand::{Done, Fault, Geometry, Lpn, SimNand, SimOptions};
 const EXPORTED: u32 = 900;
 
 /// Schemes that merge; theirs is another end.
-const LOG_BLOCK: [&str; 7] = ["block", "bast", "fast", "last", "faster", "waftl", "adapt"];
+const LOG_BLOCK: [&str; 8] = ["block", "bast", "fast", "last", "faster", "waftl", "adapt", "tide"];
 
 /// Programs and erases fail, so many in a million.
 fn array(program_fail_ppm: u32, erase_fail_ppm: u32, seed: u64) -> SimNand<NoClock> {

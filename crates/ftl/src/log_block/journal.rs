@@ -47,7 +47,7 @@ impl Journal {
 
 fn checkpoint_pages(page_bytes: u32, layout: &Layout) -> u32 {
     // Power cuts can leave more log blocks than the policy keeps.
-    let logs = u64::from(layout.log_blocks) + 8;
+    let logs = u64::from(layout.log_blocks + layout.merging) + 8;
     let words = u64::from(layout.logical_blocks) * (2 + u64::from(layout.block_pages.div_ceil(32)))
         + 1
         + logs * (2 + u64::from(layout.block_pages));
@@ -100,8 +100,7 @@ impl Core {
         if self.journal.pending.len() == self.journal.per_page {
             self.write_pending(flash)?;
         }
-        let (from, to) = (self.place(first).0, self.place(Lpn(first.0 + pages - 1)).0);
-        for logical in from..=to {
+        for logical in self.layout.logicals(first.0, pages) {
             let empty = self.data_block(logical).filter(|&block| self.pool.valid(block) == 0);
             if let Some(block) = empty {
                 self.release(flash, block, Cause::Merge)?;
@@ -216,7 +215,14 @@ impl Core {
                 words.push((first..end).fold(0, |word, offset| word | valid(offset) << (offset - first)));
             }
         }
-        words.push(self.log_count);
+        let is_copy = |&block: &u32| self.roles[block as usize] == Role::Copy;
+        let copies = (0..self.pool.numbers()).filter(is_copy);
+        words.push(self.log_count + copies.clone().count() as u32);
+        for block in copies {
+            // Nothing in it is mapped yet, and all of it is searched: its merge may end after the checkpoint.
+            words.extend([self.pool.opening(block), 0]);
+            words.extend((0..pages).map(|_| NONE));
+        }
         for block in (0..self.pool.numbers()).filter(|&block| self.is_log(block)) {
             words.push(self.pool.opening(block));
             words.push(self.pool.next(block));
@@ -271,7 +277,7 @@ pub(super) fn blocks_of(words: &[u32], layout: &Layout) -> Option<Vec<Known>> {
         for first in (0..pages).step_by(32) {
             let word = words.next()?;
             let valid = (0..32).filter(|bit| word >> bit & 1 == 1).map(|bit| first + bit);
-            known.pages.extend(valid.map(|offset| (offset, logical * pages + offset)));
+            known.pages.extend(valid.map(|offset| (offset, layout.lpn(logical, offset))));
         }
         if opening != 0 {
             blocks.push(known);

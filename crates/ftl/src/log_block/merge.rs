@@ -14,7 +14,7 @@ pub(super) fn collected<N: Nand>(flash: &mut Flash<N>) {
 }
 
 /// What a page holds that only keeps the order: no LPN, no content.
-const FILLER: Content = Content { version: 0, lost: true };
+pub(super) const FILLER: Content = Content { version: 0, lost: true };
 
 impl Core {
     /// Copies the newest version of the page at `offset` of a logical block to the next page of `block`, or a

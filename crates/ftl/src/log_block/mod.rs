@@ -31,6 +31,7 @@ pub(crate) mod random;
 mod recover;
 pub(crate) mod sequential;
 pub mod stats;
+pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -67,6 +68,8 @@ enum Role {
     /// Holds the pages of a logical block, each at its offset.
     Data(u32),
     Log,
+    /// Holds copies of a merge under way, none of them mapped yet.
+    Copy,
     Metadata,
 }
 
@@ -77,6 +80,8 @@ pub struct Layout {
     pub block_pages: u32,
     /// NAND blocks of a block.
     pub units: u32,
+    /// Pages the host sees.
+    pub exported_pages: u32,
     /// Logical blocks.
     pub logical_blocks: u32,
     /// Log blocks at most.
@@ -85,6 +90,63 @@ pub struct Layout {
     pub physical_pages: u32,
     /// Blocks kept for journal and checkpoints.
     metadata_blocks: u32,
+    /// Consecutive pages lie in so many logical blocks, one after the other.
+    pub width: u32,
+    /// The same at the end of the device, where fewer are enough.
+    last_width: u32,
+    /// Blocks that merges under way hold beside the log.
+    pub merging: u32,
+}
+
+impl Layout {
+    /// Logical block and offset of a page.
+    #[inline]
+    pub fn place(&self, lpn: Lpn) -> (u32, u32) {
+        if self.width == 1 {
+            return (lpn.0 / self.block_pages, lpn.0 % self.block_pages);
+        }
+        let span = self.width * self.block_pages;
+        let (region, within) = (lpn.0 / span, lpn.0 % span);
+        let width = self.width_of(region);
+        (region * self.width + within % width, within / width)
+    }
+
+    /// The page at `offset` of a logical block, which may lie past the end of the device.
+    #[inline]
+    pub fn lpn(&self, logical: u32, offset: u32) -> u32 {
+        let region = logical / self.width;
+        region * self.width * self.block_pages + offset * self.width_of(region) + logical % self.width
+    }
+
+    /// Logical blocks of a region: of those that consecutive pages lie in by turns.
+    #[inline]
+    pub fn width_of(&self, region: u32) -> u32 {
+        let first_of_last = (self.logical_blocks - self.last_width) / self.width;
+        if region == first_of_last {
+            self.last_width
+        } else {
+            self.width
+        }
+    }
+
+    /// The parallel unit on which a logical block of a region has its place.
+    #[inline]
+    pub fn unit_of(&self, logical: u32) -> u32 {
+        logical % self.width
+    }
+
+    /// Pages of a region.
+    pub fn pages_of(&self, region: u32) -> u32 {
+        let span = self.width * self.block_pages;
+        span.min(self.exported_pages - region * span)
+    }
+
+    /// The logical blocks of the regions that `pages` pages from `first` on lie in.
+    fn logicals(&self, first: u32, pages: u32) -> std::ops::Range<u32> {
+        let region = |lpn: u32| self.place(Lpn(lpn)).0 / self.width;
+        let end = (region(first + pages - 1) + 1) * self.width;
+        region(first) * self.width..end.min(self.logical_blocks)
+    }
 }
 
 /// The parameter that every log-block scheme with a log has.
@@ -117,14 +179,22 @@ pub trait Policy: Sized + Clone + Send + 'static {
     const INFO: Info;
     /// Log blocks without which it cannot work.
     const LEAST_LOG: u32;
+    /// A block is one NAND block. Consecutive pages then lie in blocks on different parallel units, and the
+    /// log is what [`Policy::share_out`] says.
+    const NARROW: bool = false;
     /// Whether it wants to know of log blocks whose last valid page went ([`Core::take_emptied`]).
     const WATCHES: bool = false;
 
     /// From the parameters; `layout` says how large everything is.
     fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError>;
 
+    /// How many of the spare blocks are log, and how many merges hold that are under way: for narrow blocks.
+    fn share_out(_config: &Config, _layout: &Layout, spare: u32) -> (u32, u32) {
+        (spare, 0)
+    }
+
     /// Takes over the log blocks that recovery found, oldest first.
-    fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, logs: Vec<u32>);
+    fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, logs: Vec<u32>);
 
     /// Writes a page; makes room first.
     fn write<N: Nand>(
@@ -139,11 +209,24 @@ pub trait Policy: Sized + Clone + Send + 'static {
     /// leave that.
     fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault>;
 
+    /// The host is about to trim pages.
+    fn trimmed(&mut self, _core: &Core, _first: Lpn, _pages: u32) {}
+
+    /// As [`Scheme::idle`].
+    fn idle<N: Nand>(&mut self, _core: &mut Core, _flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        Ok(None)
+    }
+
     /// Calls `each` for every log block.
     fn log_blocks(&self, each: &mut dyn FnMut(u32));
 
     /// Bytes of the log's mapping and of the paper's own structures, at the greatest they can be.
     fn memory(&self, layout: &Layout) -> Vec<(&'static str, u64)>;
+
+    /// The same as they are now, where they differ from the greatest that they can be.
+    fn memory_now(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        parts(self, &core.layout)
+    }
 
     /// Checks the structures against each other.
     fn check<N: Nand>(&self, _core: &Core, _flash: &Flash<N>) -> Result<(), String> {
@@ -202,13 +285,13 @@ impl Core {
     /// Logical block and offset of a page.
     #[inline]
     pub fn place(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.layout.block_pages, lpn.0 % self.layout.block_pages)
+        self.layout.place(lpn)
     }
 
     /// The page at `offset` of a logical block; `None` past the end of the device.
     #[inline]
-    fn lpn(&self, logical: u32, offset: u32) -> Option<Lpn> {
-        let lpn = logical * self.layout.block_pages + offset;
+    pub(crate) fn lpn(&self, logical: u32, offset: u32) -> Option<Lpn> {
+        let lpn = self.layout.lpn(logical, offset);
         (lpn < self.exported_pages).then_some(Lpn(lpn))
     }
 
@@ -239,7 +322,8 @@ impl Core {
 
     /// Log blocks that there may be now: fewer than configured once bad blocks have used up the spare ones.
     pub fn log_limit(&self) -> u32 {
-        let others = self.layout.logical_blocks + self.layout.metadata_blocks + RESERVE;
+        let Layout { logical_blocks, metadata_blocks, merging, .. } = self.layout;
+        let others = logical_blocks + metadata_blocks + merging + RESERVE;
         self.layout.log_blocks.min(self.pool.total_blocks().saturating_sub(others))
     }
 
@@ -342,7 +426,7 @@ impl Core {
         let block = match self.data_block(logical) {
             Some(block) if self.pool.next(block) == offset => block,
             None if offset == 0 => {
-                let block = self.pool.open(flash, true)?;
+                let block = self.pool.open_on(flash, true, self.layout.unit_of(logical))?;
                 self.roles[block as usize] = Role::Data(logical);
                 self.data[logical as usize] = block;
                 block
@@ -393,6 +477,12 @@ pub struct LogBlock<P> {
 }
 
 impl<P: Policy> LogBlock<P> {
+    /// Block map, log map and pool, to look at.
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// The pages of a request come one after the other with `rest` counting down: a page that does not go on
     /// where the last one ended begins another request.
     fn page(&mut self, lpn: Lpn, rest: u32) -> HostPage {
@@ -410,7 +500,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
 
     fn open<N: Nand>(flash: &mut Flash<N>, config: &Config) -> Result<Self, OpenError> {
         config.check_parameters(&P::INFO)?;
-        let mut pool = Pool::new(flash.nand());
+        let mut pool = Pool::new(flash.nand(), P::NARROW);
         let page_bytes = flash.nand().geometry().page_bytes;
         let layout = layout_of::<P>(usable_blocks(&pool, flash), &pool, page_bytes, config)?;
         let mut policy = P::new(config, &layout)?;
@@ -419,7 +509,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         let mut core = Core::new(pool, layout, config.exported_pages, page_bytes);
         let logs = recover::recover(flash, &mut core)?;
         core.watches = P::WATCHES;
-        policy.restore(&core, flash, logs);
+        policy.restore(&mut core, flash, logs);
         Ok(LogBlock { core, policy, base: Lpn(0), size: 0, left: 0 })
     }
 
@@ -468,6 +558,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         pages: u32,
         at: Done,
     ) -> Result<Done, Fault> {
+        self.policy.trimmed(&self.core, first, pages);
         self.core.trim(flash, first, pages, at)
     }
 
@@ -477,8 +568,8 @@ impl<P: Policy> Scheme for LogBlock<P> {
         Ok(flash.join(settled, at))
     }
 
-    fn idle<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
-        Ok(None)
+    fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.policy.idle(&mut self.core, flash)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
@@ -510,11 +601,19 @@ impl<P: Policy> Scheme for LogBlock<P> {
     }
 
     fn memory(&self) -> Memory {
-        Memory { parts: parts(&self.policy, &self.core.layout) }
+        Memory { parts: self.policy.memory_now(&self.core) }
+    }
+
+    #[inline]
+    fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
+        self.core.expect(flash, lpn, soon);
     }
 }
 
 fn parts<P: Policy>(policy: &P, layout: &Layout) -> Vec<(&'static str, u64)> {
+    if P::NARROW {
+        return policy.memory(layout);
+    }
     // An entry: number of the block and, in the spare bits, its next page.
     let mut parts = vec![("block map", 4 * u64::from(layout.logical_blocks))];
     if layout.units > 1 {
@@ -557,8 +656,12 @@ fn layout_of<P: Policy>(
     config: &Config,
 ) -> Result<Layout, ConfigError> {
     let block_pages = pool.block_pages();
-    let logical_blocks = config.exported_pages.div_ceil(block_pages);
+    let width = if P::NARROW { pool.geometry().units() } else { 1 };
+    let tail = (config.exported_pages.max(1) - 1) % (width * block_pages) + 1;
+    let last_width = tail.div_ceil(block_pages);
+    let logical_blocks = (config.exported_pages - tail.min(config.exported_pages)) / block_pages + last_width;
     let share: f64 = match P::LEAST_LOG {
+        _ if P::NARROW => 0.0,
         0 => 0.0,
         _ => config.number(&P::INFO, LOG.name, 0.0..=100.0)?,
     };
@@ -566,13 +669,24 @@ fn layout_of<P: Policy>(
     let mut layout = Layout {
         block_pages,
         units: pool.units(),
+        exported_pages: config.exported_pages,
         logical_blocks,
         log_blocks: wanted.max(P::LEAST_LOG),
         physical_pages: pool.geometry().pages(),
         metadata_blocks: 0,
+        width,
+        last_width,
+        merging: 0,
     };
+    if P::NARROW {
+        let most = Layout { log_blocks: usable.saturating_sub(logical_blocks), ..layout };
+        let others = journal::blocks_needed(page_bytes, &most) + RESERVE;
+        let (log, merging) = P::share_out(config, &layout, most.log_blocks.saturating_sub(others));
+        (layout.log_blocks, layout.merging) = (log.max(P::LEAST_LOG), merging);
+    }
     layout.metadata_blocks = journal::blocks_needed(page_bytes, &layout);
-    let spare = u64::from(layout.log_blocks) + u64::from(layout.metadata_blocks) + u64::from(RESERVE);
+    let log = u64::from(layout.log_blocks + layout.merging);
+    let spare = log + u64::from(layout.metadata_blocks) + u64::from(RESERVE);
     let total = u64::from(usable);
     if config.exported_pages == 0 || u64::from(logical_blocks) + spare > total {
         return Err(ConfigError(format!(
@@ -581,7 +695,7 @@ fn layout_of<P: Policy>(
              usable; export from 1 to about {} pages",
             config.exported_pages,
             P::INFO.name,
-            layout.log_blocks,
+            log,
             layout.metadata_blocks,
             total.saturating_sub(spare) * u64::from(block_pages)
         )));

@@ -6,6 +6,8 @@
 //! block, never a whole row, and every block has all its pages. When a unit runs short of free NAND blocks
 //! another unit lends one.
 //!
+//! A pool of **narrow** blocks has one NAND block in each, on the unit that is asked for at its opening.
+//!
 //! Pages of a block are programmed in order. The OOB epoch of a page is `opening * units + position`, so that
 //! one readable page of a NAND block tells recovery which block it belonged to and where it stood.
 
@@ -23,17 +25,22 @@ struct Block {
     /// The next page to program; `block_pages` when no more are to be.
     next: u32,
     valid: u32,
+    /// The page at position 0, of a block that is one NAND block.
+    first: Ppn,
     /// What programs of the first row wait for.
     gate: Done,
 }
 
-const UNUSED: Block = Block { used: false, opening: 0, next: 0, valid: 0, gate: Done::READY };
+const UNUSED: Block =
+    Block { used: false, opening: 0, next: 0, valid: 0, first: Ppn(NONE), gate: Done::READY };
 
 /// Blocks in use and NAND blocks that are free, in the controller's memory.
 #[derive(Clone, Debug)]
 pub struct Pool {
     geometry: Geometry,
     units: u32,
+    /// From a page of a NAND block to the next one.
+    stride: u32,
     block_pages: u32,
     blocks: Vec<Block>,
     /// NAND blocks by block and position; `NONE` where a power cut left none.
@@ -53,20 +60,22 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Every good NAND block free.
-    pub fn new<N: Nand>(nand: &N) -> Pool {
+    /// Every good NAND block free. `narrow`: a block is one NAND block, not one on each unit.
+    pub fn new<N: Nand>(nand: &N, narrow: bool) -> Pool {
         let geometry = nand.geometry().clone();
-        let (units, nand_blocks) = (geometry.units(), geometry.blocks());
+        let (lines, nand_blocks) = (geometry.units(), geometry.blocks());
+        let units = if narrow { 1 } else { lines };
         // Members that a power cut took away make blocks smaller, so that there can be more of them.
         let ids = nand_blocks;
         let mut pool = Pool {
             units,
-            block_pages: geometry.superblock_pages(),
+            stride: lines,
+            block_pages: units * geometry.pages_per_block,
             blocks: vec![UNUSED; ids as usize],
             members: vec![NONE; ids as usize * units as usize],
             owner: vec![(NONE, 0); nand_blocks as usize],
             unused: (0..ids).rev().collect(),
-            free: (0..units).map(|_| VecDeque::with_capacity(geometry.blocks_per_plane as usize)).collect(),
+            free: (0..lines).map(|_| VecDeque::with_capacity(geometry.blocks_per_plane as usize)).collect(),
             free_count: 0,
             good: 0,
             openings: 0,
@@ -108,6 +117,11 @@ impl Pool {
     #[inline]
     pub fn free_blocks(&self) -> u32 {
         self.free_count / self.units
+    }
+
+    /// Superblocks that the free NAND blocks would make.
+    pub(crate) fn free_superblocks(&self) -> u32 {
+        self.free_count / self.stride
     }
 
     /// Blocks that all good NAND blocks make.
@@ -152,7 +166,7 @@ impl Pool {
     #[inline]
     pub fn page(&self, block: u32, position: u32) -> Ppn {
         if self.units == 1 {
-            return Ppn(self.members[block as usize] * self.block_pages + position);
+            return Ppn(self.blocks[block as usize].first.0 + position * self.stride);
         }
         let member = self.members[(block * self.units + position % self.units) as usize];
         self.geometry.page_in(Pbn(member), position / self.units)
@@ -196,17 +210,30 @@ impl Pool {
     /// # Errors
     /// None is free: so many NAND blocks have failed that the reserve could not be kept.
     pub(crate) fn open<N: Nand>(&mut self, flash: &mut Flash<N>, host: bool) -> Result<u32, Fault> {
+        let fullest = (0..self.free.len()).rev().max_by_key(|&line| self.free[line].len());
+        let from = if self.units == 1 { fullest.unwrap_or(0) } else { 0 };
+        self.open_on(flash, host, from as u32)
+    }
+
+    /// As [`Pool::open`], with the block's first page on a parallel unit if that has a free NAND block.
+    pub(crate) fn open_on<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        host: bool,
+        from: u32,
+    ) -> Result<u32, Fault> {
         if self.free_count < self.units {
             return Err(Fault::NoSpace { free: self.free_blocks(), needed: 1 });
         }
         let Some(number) = self.unused.pop() else { panic!("more blocks than NAND blocks") };
         self.openings += 1;
         assert!(self.openings < NONE / self.units, "more openings of blocks than an epoch can count");
+        let lines = self.free.len() as u32;
         for position in 0..self.units {
-            let unit = if self.free[position as usize].is_empty() {
-                (0..self.units).max_by_key(|&unit| (self.free[unit as usize].len(), self.units - unit))
+            let unit = if self.free[(from + position) as usize].is_empty() {
+                (0..lines).max_by_key(|&unit| (self.free[unit as usize].len(), lines - unit))
             } else {
-                Some(position)
+                Some(from + position)
             };
             let taken = unit.and_then(|unit| self.free[unit as usize].pop_front());
             let Some((member, _)) = taken else { panic!("a free NAND block was counted but is not there") };
@@ -215,17 +242,28 @@ impl Pool {
             self.members[(number * self.units + position) as usize] = member.0;
             self.owner[member.0 as usize] = (number, position);
         }
+        let gate = if host { self.gate(flash) } else { Done::READY };
+        flash.space.lent(self.free_superblocks());
+        let first = self.geometry.page_in(Pbn(self.members[(number * self.units) as usize]), 0);
+        self.blocks[number as usize] =
+            Block { used: true, opening: self.openings, next: 0, valid: 0, first, gate };
+        Ok(number)
+    }
+
+    /// When as many blocks are erased as are to be kept free.
+    fn gate<N: Nand>(&self, flash: &mut Flash<N>) -> Done {
         let mut gate = Done::READY;
-        if host {
-            for line in &self.free {
-                for &(_, erased) in line.iter().take(self.reserve as usize) {
-                    gate = flash.join(gate, erased);
-                }
+        let (in_each, mut left) = match self.units {
+            1 => (1, self.reserve),
+            units => (self.reserve as usize, self.reserve * units),
+        };
+        for line in &self.free {
+            for &(_, erased) in line.iter().take(in_each.min(left as usize)) {
+                gate = flash.join(gate, erased);
+                left -= 1;
             }
         }
-        flash.space.lent(self.free_count / self.units);
-        self.blocks[number as usize] = Block { used: true, opening: self.openings, next: 0, valid: 0, gate };
-        Ok(number)
+        gate
     }
 
     /// Programs no further page of a block.
@@ -327,7 +365,7 @@ impl Pool {
         }
         self.blocks[block as usize] = UNUSED;
         self.unused.push(block);
-        flash.space.lent(self.free_count / self.units);
+        flash.space.lent(self.free_superblocks());
         Ok(done)
     }
 
@@ -424,8 +462,9 @@ impl Pool {
         }
         let number = number.unwrap_or_else(|| {
             let Some(number) = self.unused.pop() else { panic!("more blocks than NAND blocks") };
+            let first = self.geometry.page_in(member, 0);
             self.blocks[number as usize] =
-                Block { used: true, opening, next: self.block_pages, valid: 0, gate: Done::READY };
+                Block { used: true, opening, next: self.block_pages, valid: 0, first, gate: Done::READY };
             self.openings = self.openings.max(opening);
             number
         });

@@ -74,7 +74,7 @@ enum Scanned {
 
 /// Rebuilds block map, log map and pool from what the array holds. Returns the log blocks, oldest first.
 pub(super) fn recover<N: Nand>(flash: &mut Flash<N>, core: &mut Core) -> Result<Vec<u32>, Fault> {
-    flash.space.lent(core.pool.free_blocks());
+    flash.space.lent(core.pool.free_superblocks());
     let mut recovery = Recovery {
         flash,
         core,
@@ -167,7 +167,7 @@ impl<N: Nand> Recovery<'_, N> {
         let mut trims: Vec<Trim> = Vec::new();
         for opened in metadata.chunk_by(|a, b| a.opening == b.opening) {
             let geometry = self.core.pool.geometry().clone();
-            for position in 0..geometry.superblock_pages() {
+            for position in 0..self.core.layout.block_pages {
                 let Some(found) = opened.iter().find(|f| f.position == position % units) else { continue };
                 let ppn = geometry.page_in(found.member, position / units);
                 let Some(oob) = self.page(ppn)? else { continue };
@@ -264,6 +264,12 @@ impl<N: Nand> Recovery<'_, N> {
     /// Where the newest version of each page is: in the log map for now, whatever block it lies in.
     fn choose(&mut self, blocks: &BTreeMap<u32, u32>) {
         let Checkpoint { version, blocks: known, .. } = std::mem::take(&mut self.checkpoint);
+        let mut was_mapped = vec![version == 0; self.core.exported_pages as usize];
+        for &(_, lpn) in known.iter().flat_map(|known| &known.pages) {
+            if let Some(was_mapped) = was_mapped.get_mut(lpn as usize) {
+                *was_mapped = true;
+            }
+        }
         // What the checkpoint says, if the block is still there; a block that was being erased is not.
         for known in &known {
             let Some(&block) = blocks.get(&known.opening) else { continue };
@@ -282,8 +288,8 @@ impl<N: Nand> Recovery<'_, N> {
         for copy in &self.copies {
             let slot = &mut self.core.log[copy.lpn as usize];
             // A version that the checkpoint knew is a copy made later: it counts only when the original is
-            // gone.
-            if *slot == NONE {
+            // gone. Or it was made before, in a merge under way, of a page that was trimmed before.
+            if *slot == NONE && (copy.version > version || was_mapped[copy.lpn as usize]) {
                 *slot = copy.ppn.0;
             }
         }
@@ -361,7 +367,7 @@ impl<N: Nand> Recovery<'_, N> {
         for member in unknown {
             self.at = self.core.pool.clear(self.flash, member, Cause::Recovery, self.at)?;
         }
-        self.flash.space.lent(self.core.pool.free_blocks());
+        self.flash.space.lent(self.core.pool.free_superblocks());
         Ok(())
     }
 }

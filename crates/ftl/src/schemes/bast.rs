@@ -55,7 +55,7 @@ impl Policy for Bast {
         })
     }
 
-    fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, logs: Vec<u32>) {
+    fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, logs: Vec<u32>) {
         for block in logs {
             match core.logical_of_log(flash, block) {
                 Some(logical) if self.log_of[logical as usize] == NONE => {

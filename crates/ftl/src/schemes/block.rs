@@ -42,7 +42,7 @@ impl Policy for Block {
         Ok(Block { rewriting: SequentialArea::new(1), left: RandomArea::new(layout) })
     }
 
-    fn restore<N: Nand>(&mut self, _core: &Core, _flash: &Flash<N>, logs: Vec<u32>) {
+    fn restore<N: Nand>(&mut self, _core: &mut Core, _flash: &Flash<N>, logs: Vec<u32>) {
         self.left.blocks.extend(logs);
     }
 

@@ -56,7 +56,7 @@ impl Policy for Fast {
         Ok(Fast { sequential: SequentialArea::new(1), random: RandomArea::new(layout) })
     }
 
-    fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, mut logs: Vec<u32>) {
+    fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, mut logs: Vec<u32>) {
         self.sequential.restore(core, flash, &mut logs, 1);
         self.random.blocks.extend(logs);
     }

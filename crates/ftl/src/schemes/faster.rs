@@ -88,7 +88,7 @@ impl Policy for Faster {
         })
     }
 
-    fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, mut logs: Vec<u32>) {
+    fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, mut logs: Vec<u32>) {
         self.sequential.restore(core, flash, &mut logs, 1);
         self.random.blocks.extend(logs);
     }

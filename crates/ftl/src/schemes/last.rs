@@ -75,7 +75,7 @@ impl Policy for Last {
         })
     }
 
-    fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, mut logs: Vec<u32>) {
+    fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, mut logs: Vec<u32>) {
         self.sequential.restore(core, flash, &mut logs, self.sequential_blocks);
         self.cold.blocks.extend(logs);
     }

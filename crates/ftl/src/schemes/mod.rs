@@ -17,6 +17,7 @@ pub mod learnedftl;
 pub mod lftl;
 pub mod page;
 pub mod sftl;
+pub mod tide;
 pub mod tpftl;
 pub mod waftl;
 pub mod zftl;
@@ -79,4 +80,5 @@ schemes![
     faster::FasterFtl,
     waftl::WaftlFtl,
     adapt::AdaptFtl,
+    tide::TideFtl,
 ];

@@ -108,7 +108,7 @@ impl Policy for Waftl {
         })
     }
 
-    fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, mut logs: Vec<u32>) {
+    fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, mut logs: Vec<u32>) {
         self.sequential.restore(core, flash, &mut logs, self.most_sequential);
         self.zone.blocks.extend(logs);
     }

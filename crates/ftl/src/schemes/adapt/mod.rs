@@ -320,7 +320,7 @@ impl Policy for Adapt {
         })
     }
 
-    fn restore<N: Nand>(&mut self, core: &Core, flash: &Flash<N>, mut logs: Vec<u32>) {
+    fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, mut logs: Vec<u32>) {
         self.sequential.restore(core, flash, &mut logs, self.sequential_blocks);
         self.random.blocks.extend(logs);
     }

@@ -1,0 +1,182 @@
+//! A full merge in steps, between which the host goes on: a page is copied at a time, and the copies are
+//! mapped when all of them are made.
+//!
+//! A page that the host writes or trims meanwhile is not mapped to its copy ([`Merging::forget`]). Nothing is
+//! lost when the power is cut, or when a program fails: the originals are mapped and intact until the end.
+
+use super::{Core, Role};
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::log_block::merge::FILLER;
+use crate::log_block::pool::NONE;
+use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
+
+/// A logical block that is being gathered into another block.
+#[derive(Clone, Debug)]
+pub(crate) struct Merging {
+    pub(crate) logical: u32,
+    /// Where to; [`NONE`] until one is opened, and again when a program failed.
+    block: u32,
+    /// Offsets to be copied.
+    end: u32,
+    /// By offset: whether the copy is to be mapped.
+    staged: Vec<bool>,
+}
+
+impl Merging {
+    /// No merge; room for blocks of so many pages.
+    pub(crate) fn new(block_pages: u32) -> Merging {
+        Merging { logical: NONE, block: NONE, end: 0, staged: Vec::with_capacity(block_pages as usize) }
+    }
+
+    /// Pages still to be copied.
+    pub(crate) fn left(&self) -> u32 {
+        self.end - self.staged.len() as u32
+    }
+
+    /// The page at `offset` is mapped elsewhere from now on.
+    pub(crate) fn forget(&mut self, offset: u32) {
+        if let Some(staged) = self.staged.get_mut(offset as usize) {
+            *staged = false;
+        }
+    }
+}
+
+impl Core {
+    /// Begins to merge a logical block. `false`: it holds nothing any more.
+    pub(crate) fn begin_merge<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        merging: &mut Merging,
+        logical: u32,
+    ) -> Result<bool, Fault> {
+        self.secure_trims(flash)?;
+        let old = self.data_block(logical);
+        let Some(last) = self.last_mapped(flash, logical, 0) else {
+            if let Some(old) = old {
+                self.release(flash, old, Cause::Merge)?;
+            }
+            return Ok(false);
+        };
+        if let Some(old) = old {
+            // What the host wrote behind its pages now would not be copied.
+            self.pool.close(old);
+        }
+        (merging.logical, merging.block, merging.end) = (logical, NONE, last + 1);
+        merging.staged.clear();
+        Ok(true)
+    }
+
+    /// Copies one page of a merge, or ends it when all are copied. `true`: it has ended.
+    pub(crate) fn step_merge<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        merging: &mut Merging,
+    ) -> Result<bool, Fault> {
+        if merging.block == NONE {
+            let unit = self.layout.unit_of(merging.logical);
+            merging.block = self.pool.open_on(flash, false, unit)?;
+            self.roles[merging.block as usize] = Role::Copy;
+            merging.staged.clear();
+            merging.end = self.last_mapped(flash, merging.logical, 0).map_or(0, |last| last + 1);
+        }
+        if merging.left() > 0 && !self.copy_next(flash, merging)? {
+            let failed = std::mem::replace(&mut merging.block, NONE);
+            merging.staged.clear();
+            self.release(flash, failed, Cause::Merge)?;
+            return Ok(false);
+        }
+        if merging.left() > 0 {
+            return Ok(false);
+        }
+        self.end_merge(flash, merging)
+    }
+
+    /// `false` when the program failed.
+    fn copy_next<N: Nand>(&mut self, flash: &mut Flash<N>, merging: &mut Merging) -> Result<bool, Fault> {
+        let (kind, cause) = (PageKind::Data, Cause::Merge);
+        let offset = merging.staged.len() as u32;
+        let newest = self.lpn(merging.logical, offset).and_then(|lpn| Some((lpn, self.lookup(flash, lpn)?)));
+        let Some((lpn, from)) = newest else {
+            let (block, at) = (merging.block, Done::READY);
+            let placed = self.pool.place(flash, block, kind, NONE, FILLER, Source::Nothing, cause, at)?;
+            merging.staged.push(false);
+            return Ok(placed.is_some());
+        };
+        let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
+        assert!(oob.kind == kind && oob.id == lpn.0, "LPN {} maps to a page of LPN {}", lpn.0, oob.id);
+        let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
+        let content = Content::of(oob);
+        let placed = self.pool.place(flash, merging.block, kind, oob.id, content, source, cause, read)?;
+        flash.counters.moved_data += u64::from(placed.is_some());
+        merging.staged.push(true);
+        Ok(placed.is_some())
+    }
+
+    /// Maps the copies, and erases what held the logical block before.
+    /// `false`: it has to be made again.
+    fn end_merge<N: Nand>(&mut self, flash: &mut Flash<N>, merging: &mut Merging) -> Result<bool, Fault> {
+        self.secure_trims(flash)?;
+        let (logical, block) = (merging.logical, merging.block);
+        let is_staged = |offset| merging.staged.get(offset as usize) == Some(&true);
+        let not_copied = (0..self.layout.block_pages).filter(|&offset| !is_staged(offset));
+        let mut lpns = not_copied.filter_map(|offset| self.lpn(logical, offset));
+        if lpns.any(|lpn| self.log_page(lpn).is_none() && self.lookup(flash, lpn).is_some()) {
+            // The home still holds a page: a trim failed that would have superseded it, or the home is another
+            // one now.
+            merging.block = NONE;
+            return self.release(flash, block, Cause::Merge).map(|_| false);
+        }
+        for (offset, _) in (0..).zip(&merging.staged).filter(|(_, &staged)| staged) {
+            let Some(lpn) = self.lpn(logical, offset) else { panic!("a copy of a page past the end") };
+            let copy = self.pool.page(block, offset);
+            self.record(flash, lpn, copy, false);
+        }
+        if self.pool.valid(block) == 0 {
+            return self.release(flash, block, Cause::Merge).map(|_| true);
+        }
+        let old = self.data_block(logical);
+        self.roles[block as usize] = Role::Data(logical);
+        self.data[logical as usize] = block;
+        if let Some(old) = old {
+            self.release(flash, old, Cause::Merge)?;
+        }
+        Ok(true)
+    }
+
+    /// Opens a log block where a logical block has its place.
+    pub(crate) fn open_log_on<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32) -> Result<u32, Fault> {
+        let block = self.pool.open_on(flash, true, self.layout.unit_of(logical))?;
+        self.roles[block as usize] = Role::Log;
+        self.log_count += 1;
+        Ok(block)
+    }
+
+    /// Whether nothing in the home of a logical block is valid, so that another block can take its place.
+    pub(crate) fn can_switch(&self, logical: u32) -> bool {
+        self.data_block(logical).is_none_or(|block| self.pool.valid(block) == 0)
+    }
+
+    /// Pages of a logical block that the log holds.
+    pub(crate) fn pages_in_log(&self, logical: u32) -> u32 {
+        let lpns = (0..self.layout.block_pages).filter_map(|offset| self.lpn(logical, offset));
+        lpns.filter(|lpn| self.log[lpn.0 as usize] != NONE).count() as u32
+    }
+
+    /// Programs no further page of a log block.
+    pub(crate) fn close_log(&mut self, block: u32) {
+        self.pool.close(block);
+    }
+
+    /// Tells the memory hierarchy that `lpn` will be looked up.
+    #[inline]
+    pub(crate) fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
+        if soon {
+            if let Some(ppn) = self.lookup(flash, lpn) {
+                flash.nand().expect(nand::Hint::Page(ppn));
+            }
+        } else {
+            prefetch_index::prefetch_index(&self.log, lpn.0 as usize);
+        }
+    }
+}

@@ -1,0 +1,509 @@
+//! Tide: an exact map in about three bits a page. No paper describes it; docs/schemes/tide.md does.
+//!
+//! | term | here | where |
+//! | --- | --- | --- |
+//! | group, home | a logical block and its data block | [`crate::log_block`] |
+//! | log, log map | log blocks, [`Core::log_page`] | [`crate::log_block`] |
+//! | timetable, bin | [`Timetable`] | `timetable.rs` |
+//! | merge in steps | [`Merging`] | `log_block/steps.rs` |
+//! | a sequence that becomes homes | [`Rises`] | `rise.rs` |
+//! | what is in memory | [`memory::parts`] | `memory.rs` |
+//!
+//! A page is at home, at its offset in its group's home, or in the log; a bit says which, and the log map says
+//! where in the log. So each read is one flash read, whatever was written in which order. A group that is
+//! *merged* gets a new home with its newest pages; its old home and its log pages are garbage at once. All
+//! log pages of a group go to the log blocks of one bin. When room is wanted, the groups of the front bin are
+//! merged; after the last one all log blocks of that bin are empty, and are erased without a copy.
+//!
+//! **The house.** Tide is a policy of [`LogBlock`]. That has the block map (a home is a data block), the log,
+//! the trim journal, checkpoints, and a recovery that needs no note of what was under way: every page carries
+//! LPN and version, and of equal copies the older one counts. The page-level engine has better recovery time
+//! and collection in steps, but its mapping is an entry a page, on flash: for Tide each of its parts would be
+//! replaced. A scheme of its own would repeat the journal, the checkpoint, and the recovery. What the house
+//! lacked for Tide is small and stands there: blocks of one NAND block ([`Policy::NARROW`]), logical blocks
+//! that consecutive pages take by turns, and merges in steps.
+//!
+//! Choices, with their reasons:
+//!
+//! - **A home is one NAND block, and a log block too.** The room that a log by timetable loses is about
+//!   2 sqrt(L S / 2) pages, for a log of L pages in blocks of S. With superblocks of 64 NAND blocks that is a
+//!   third of the spare space of a device with 6.7 %; with NAND blocks it is 4 %. And a home that is a whole
+//!   block is free when its group is merged: no home is ever collected.
+//! - **Consecutive pages lie in groups on different dies**, by turns: else a sequence would be read from one
+//!   die at a time. A group keeps its die for ever.
+//! - **As many merges at once as there are dies**, each a page a step, by turns. One merge keeps one die
+//!   busy, so fewer would make writes wait for it; more would only hold more blocks. They hold at most a
+//!   sixteenth of the spare blocks.
+//! - **A group is assigned to its bin by the first page that goes to the log** after a merge, not by the
+//!   merge. A group that is not written waits nowhere, and needs no stamp of its last merge.
+//! - **The bins ahead at the mean rate** are sqrt(2 L / S): what an open block a bin loses, and what a bin's
+//!   worth of room loses, is least together there.
+//! - **Steps a written page:** what the front bin still has to copy, by the pages that can be written before
+//!   the log is full. So no write finds the log full, and none waits for a merge to end.
+//! - **The budget bounds the log**, as the log map is most of the memory. A small budget makes merges more
+//!   frequent, and reads stay single.
+
+mod memory;
+mod rise;
+#[cfg(test)]
+mod tests;
+mod timetable;
+
+use crate::counters::Stat;
+use crate::flash::Flash;
+use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
+use crate::log_block::steps::Merging;
+use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy};
+use crate::scheme::{Config, ConfigError, Info, Parameter};
+use nand::{Done, Fault, Lpn, Nand};
+use rise::Rises;
+use timetable::{Timetable, NO_BIN};
+
+/// Tide.
+pub type TideFtl = LogBlock<Tide>;
+
+/// Log blocks that are kept for bins whose open block is full at the same time.
+const KEPT: u32 = 4;
+
+const LOG_PAGES: Stat = Stat::new(3, "log_pages", "pages", "pages that the host wrote to the log");
+const MERGED_PAGES: Stat =
+    Stat::new(4, "merged_log_pages", "pages", "of these, valid until their group was merged").of(&LOG_PAGES);
+const HOME_PAGES: Stat = Stat::new(5, "home_pages", "pages", "pages that the host wrote straight to a home");
+const BINS: Stat = Stat::new(6, "bins", "bins", "bins whose groups were all merged");
+const EARLY: Stat = Stat::new(
+    7,
+    "early_erases",
+    "blocks",
+    "log blocks erased before their turn, as nothing in them was valid",
+);
+
+/// Groups, bins, and merges under way.
+#[derive(Clone, Debug)]
+pub struct Tide {
+    table: Timetable,
+    /// No group before this one belongs to the front bin.
+    cursor: u32,
+    /// The bin before the front, while log blocks of it are not empty.
+    rest: Option<u8>,
+    /// The first `active` of them are under way.
+    merges: Vec<Merging>,
+    active: usize,
+    turn: usize,
+    /// One bit a group: it is being merged.
+    merging: Vec<u64>,
+    block_pages: u32,
+    rises: Rises,
+}
+
+impl Tide {
+    fn is_merging(&self, group: u32) -> bool {
+        self.merging[group as usize / 64] >> (group % 64) & 1 == 1
+    }
+
+    fn flip_merging(&mut self, group: u32) {
+        self.merging[group as usize / 64] ^= 1 << (group % 64);
+    }
+
+    fn parts(&self, layout: &Layout, entries: u64) -> Vec<(&'static str, u64)> {
+        memory::parts(layout, self.table.bins(), entries, self.rises.bytes())
+    }
+
+    // Writes
+
+    /// The page at `offset` of a group is superseded: a copy of it that was made is not its newest content.
+    fn superseded(&mut self, group: u32, offset: u32) {
+        if self.is_merging(group) {
+            let merges = &mut self.merges[..self.active];
+            if let Some(merge) = merges.iter_mut().find(|merge| merge.logical == group) {
+                merge.forget(offset);
+            }
+        }
+    }
+
+    /// Writes a page to the log block of its group's bin.
+    fn write_to_log<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        group: u32,
+        lpn: Lpn,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let bin = self.table.written(group);
+        flash.counters.count(&LOG_PAGES, 1);
+        loop {
+            let unit = self.unit_of(core, flash, bin)?;
+            if let Some(done) = core.append(flash, unit, lpn, at)? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// The log block that a bin's pages are written to, with room for a page.
+    fn unit_of<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, bin: u8) -> Result<u32, Fault> {
+        if let Some(unit) = self.table.open_unit(bin).filter(|&unit| core.pool.next(unit) < self.block_pages)
+        {
+            return Ok(unit);
+        }
+        let unit = core.open_log(flash)?;
+        self.table.add_unit(bin, unit);
+        let full = self.table.set_open(bin, Some(unit));
+        self.erase_if_dead(core, flash, full)?;
+        Ok(unit)
+    }
+
+    /// Erases a log block that is written no more, if nothing in it is valid.
+    fn erase_if_dead<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        unit: Option<u32>,
+    ) -> Result<(), Fault> {
+        let Some(unit) = unit.filter(|&unit| core.is_dead_log(unit)) else { return Ok(()) };
+        let bin = self.table.bin_of_unit(unit);
+        let in_turn = bin == self.table.front() || self.rest == Some(bin);
+        core.release(flash, unit, crate::Cause::Merge)?;
+        self.table.remove_unit(unit);
+        self.rest = self.rest.filter(|&rest| self.table.units_in(rest) > 0);
+        flash.counters.collections_data += 1;
+        flash.counters.count(&EARLY, u64::from(!in_turn));
+        Ok(())
+    }
+
+    /// Erases the log blocks whose last valid page went, but for those that are written.
+    fn erase_emptied<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+        while let Some(unit) = core.take_emptied() {
+            let bin = self.table.bin_of_unit(unit);
+            let is_known = bin != NO_BIN && core.is_dead_log(unit);
+            if is_known && self.table.open_unit(bin) != Some(unit) {
+                self.erase_if_dead(core, flash, Some(unit))?;
+            }
+        }
+        Ok(())
+    }
+
+    // Room
+
+    /// Log blocks that can be opened.
+    fn room(&self, core: &Core) -> u32 {
+        core.log_limit().saturating_sub(core.log_count())
+    }
+
+    /// Whether merges are due: the front keeps its log blocks until its last group is merged, and the log must
+    /// not be full before that.
+    fn is_room_wanted(&self, core: &Core) -> bool {
+        self.room(core) <= self.table.most_units_soon() + KEPT + self.tail() + self.rises.room()
+    }
+
+    /// Log blocks that the host may fill while the last merges of a bin are ended beside the first ones of the
+    /// next bin: half of their pages, at about eight for a page of the host.
+    fn tail(&self) -> u32 {
+        self.merges.len() as u32 / 16
+    }
+
+    /// Steps for the page that is written next, so that merges free log blocks before the log is full.
+    fn pace(&self, core: &Core) -> u32 {
+        let begun: u32 = self.merges[..self.active].iter().map(Merging::left).sum();
+        let (work, kept) = match self.rest {
+            // The last groups of the bin before: what is begun has to end, and then there is room again.
+            Some(_) => (begun, KEPT),
+            None => {
+                let groups = self.table.groups_in(self.table.front());
+                (groups * self.block_pages + begun, KEPT + self.tail() + self.rises.room())
+            }
+        };
+        let pages = self.room(core).saturating_sub(kept) * self.block_pages;
+        work.div_ceil(pages.max(1)).max(1)
+    }
+
+    /// Merges some of what is due, and goes on until a log block can be opened.
+    fn make_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+        self.erase_emptied(core, flash)?;
+        if !self.is_room_wanted(core) {
+            return Ok(());
+        }
+        self.end_stale_rise(core, flash, false)?;
+        for _ in 0..self.pace(core).min(self.block_pages) {
+            if !self.step(core, flash)? {
+                break;
+            }
+        }
+        while self.room(core) == 0 && self.step(core, flash)? {}
+        Ok(())
+    }
+
+    // Merges
+
+    /// Copies a page of one of the merges under way, and begins others. `false`: nothing is in the log.
+    fn step<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
+        if self.active < self.merges.len() {
+            self.begin(core, flash)?;
+        }
+        if self.active == 0 {
+            return self.end_stale_rise(core, flash, true);
+        }
+        let at = self.turn % self.active;
+        self.turn = at + 1;
+        if core.step_merge(flash, &mut self.merges[at])? {
+            flash.counters.count(&FULL_MERGES, 1);
+            self.flip_merging(self.merges[at].logical);
+            self.active -= 1;
+            self.merges.swap(at, self.active);
+            self.erase_emptied(core, flash)?;
+        }
+        Ok(true)
+    }
+
+    /// Begins a merge: of the front bin's next group, or of what is left in the bin before. The next bin is
+    /// the front when the last group of this one is begun.
+    fn begin<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+        for _ in 0..self.table.bins() {
+            let front = self.table.front();
+            if self.table.groups_in(front) > 0 {
+                let Some(group) = self.table.next_of(front, self.cursor) else {
+                    panic!("the groups of bin {front} are not there")
+                };
+                self.cursor = group;
+                if self.is_merging(group) {
+                    // It came round again before it was merged.
+                    return Ok(());
+                }
+                if self.begin_group(core, flash, group)? {
+                    return Ok(());
+                }
+                continue;
+            }
+            let open = self.table.set_open(front, None);
+            if let Some(open) = open {
+                core.close_log(open);
+                self.erase_if_dead(core, flash, Some(open))?;
+            }
+            if let Some(rest) = self.rest {
+                // Whatever is not left when the merges under way have ended needs no search.
+                if self.active == 0 {
+                    if let Some(group) = self.left_in(core, flash, rest) {
+                        self.begin_group(core, flash, group)?;
+                    }
+                }
+                return Ok(());
+            }
+            self.rest = (self.table.units_in(front) > 0).then_some(front);
+            flash.counters.count(&BINS, 1);
+            self.table.turn();
+            self.cursor = 0;
+        }
+        Ok(())
+    }
+
+    /// A group that has a page in a log block of a bin that was merged, and is not being merged: recovery puts
+    /// the log blocks into bins that not all of their groups belong to.
+    fn left_in<N: Nand>(&self, core: &Core, flash: &Flash<N>, bin: u8) -> Option<u32> {
+        let pages = self.table.units_of(bin).flat_map(|unit| (0..self.block_pages).map(move |at| (unit, at)));
+        let groups = pages.filter_map(|(unit, at)| Some(core.place(core.log_lpn(flash, unit, at)?).0));
+        groups.into_iter().find(|&group| !self.is_merging(group))
+    }
+
+    /// Begins to merge a group. `false`: there is nothing to merge.
+    fn begin_group<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        group: u32,
+    ) -> Result<bool, Fault> {
+        let pages = core.pages_in_log(group);
+        self.table.leave(group, pages);
+        if pages == 0 || !core.begin_merge(flash, &mut self.merges[self.active], group)? {
+            return Ok(false);
+        }
+        flash.counters.count(&MERGED_PAGES, u64::from(pages));
+        self.active += 1;
+        self.flip_merging(group);
+        Ok(true)
+    }
+}
+
+impl Policy for Tide {
+    const INFO: Info = Info {
+        name: "tide",
+        what: "homes in order, a log merged by timetable: every read is one flash read, with about 3 bits a page",
+        paper: "none: docs/schemes/tide.md",
+        parameters: &[
+            Parameter {
+                name: "bins",
+                default: "0",
+                what: "bins that a group of the mean rate waits; 0 for sqrt(2 x log blocks)",
+            },
+            Parameter {
+                name: "merges",
+                default: "0",
+                what: "merges under way at once; 0 for one a parallel unit, up to 1/16 of the spare blocks",
+            },
+            Parameter {
+                name: "sequence",
+                default: "0",
+                what: "pages of a sequence that goes straight to homes; 0 for half a block on each parallel unit",
+            },
+        ],
+        stats: &[SWITCH_MERGES, FULL_MERGES, LOG_PAGES, MERGED_PAGES, HOME_PAGES, BINS, EARLY],
+    };
+    const LEAST_LOG: u32 = 4;
+    const NARROW: bool = true;
+    const WATCHES: bool = true;
+
+    fn share_out(config: &Config, layout: &Layout, spare: u32) -> (u32, u32) {
+        let wanted = config.number(&Self::INFO, "merges", 0..=u32::MAX).unwrap_or(0);
+        let merging = match wanted {
+            0 => (spare / 16).clamp(1, layout.width),
+            wanted => wanted.min(spare / 2),
+        };
+        // The largest log whose map the budget has room for.
+        let fits = |log: u32| {
+            let mut layout = *layout;
+            (layout.log_blocks, layout.merging) = (log, merging);
+            let bins = Timetable::bins_for(bins_ahead(log));
+            let sequences = Rises::new(&layout, 0).bytes();
+            let parts = memory::parts(&layout, bins, memory::most_entries(&layout), sequences);
+            parts.iter().map(|&(_, bytes)| bytes).sum::<u64>() <= config.cache_bytes
+        };
+        let (mut least, mut most) = (Self::LEAST_LOG, spare.saturating_sub(merging).max(Self::LEAST_LOG));
+        while least < most {
+            let middle = least + (most - least).div_ceil(2);
+            (least, most) = if fits(middle) { (middle, most) } else { (least, middle - 1) };
+        }
+        (least, merging)
+    }
+
+    fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError> {
+        config.number(&Self::INFO, "merges", 0..=layout.physical_pages / layout.block_pages)?;
+        let ahead = match config.number(&Self::INFO, "bins", 0..=60)? {
+            0 => bins_ahead(layout.log_blocks),
+            given => given,
+        };
+        let (groups, blocks) = (layout.logical_blocks, layout.physical_pages / layout.block_pages);
+        Ok(Tide {
+            table: Timetable::new(groups, blocks, layout.log_blocks, ahead),
+            cursor: 0,
+            rest: None,
+            merges: vec![Merging::new(layout.block_pages); layout.merging as usize],
+            active: 0,
+            turn: 0,
+            merging: vec![0; groups.div_ceil(64) as usize],
+            block_pages: layout.block_pages,
+            rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
+        })
+    }
+
+    /// The log blocks go to the next bins, the oldest first; a group belongs to the bin of its oldest one.
+    fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, logs: Vec<u32>) {
+        let bins = bins_ahead(core.layout().log_blocks).min(self.table.bins() - 3);
+        for (at, &unit) in logs.iter().enumerate() {
+            let ahead = 1 + (at as u64 * u64::from(bins) / logs.len() as u64) as u32;
+            let bin = (ahead % self.table.bins()) as u8;
+            self.table.add_unit(bin, unit);
+            if core.pool.next(unit) < self.block_pages {
+                if let Some(other) = self.table.set_open(bin, Some(unit)) {
+                    core.close_log(other);
+                }
+            }
+            for position in 0..self.block_pages {
+                let Some(lpn) = core.log_lpn(flash, unit, position) else { continue };
+                let group = core.place(lpn).0;
+                if self.table.bin_of(group) == NO_BIN {
+                    self.table.assign(group, ahead);
+                }
+            }
+        }
+    }
+
+    fn write<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        page: HostPage,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        self.make_room(core, flash)?;
+        let (group, offset) = core.place(page.lpn);
+        self.rises.see(page);
+        if let Some(done) = self.write_to_rise(core, flash, (group, offset), page.lpn, at)? {
+            return Ok(done);
+        }
+        if !self.is_merging(group) {
+            if let Some(done) = core.write_in_place(flash, page.lpn, at)? {
+                flash.counters.count(&HOME_PAGES, 1);
+                return Ok(done);
+            }
+        }
+        if self.begin_rise(core, page, group) {
+            if let Some(done) = self.write_to_rise(core, flash, (group, offset), page.lpn, at)? {
+                return Ok(done);
+            }
+        }
+        let done = self.write_to_log(core, flash, group, page.lpn, at)?;
+        self.superseded(group, offset);
+        Ok(done)
+    }
+
+    fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+        let before = core.log_count();
+        while core.log_count() >= before {
+            self.erase_emptied(core, flash)?;
+            if core.log_count() >= before && !self.step(core, flash)? {
+                return Err(core.no_space(flash, 1));
+            }
+        }
+        Ok(())
+    }
+
+    fn trimmed(&mut self, core: &Core, first: Lpn, pages: u32) {
+        for merge in &mut self.merges[..self.active] {
+            for offset in 0..self.block_pages {
+                let lpn = core.layout().lpn(merge.logical, offset);
+                if lpn >= first.0 && lpn - first.0 < pages {
+                    merge.forget(offset);
+                }
+            }
+        }
+    }
+
+    fn idle<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.erase_emptied(core, flash)?;
+        if !self.is_room_wanted(core) {
+            return Ok(None);
+        }
+        for _ in 0..core.layout().width {
+            if !self.step(core, flash)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(flash.settle()))
+    }
+
+    fn log_blocks(&self, each: &mut dyn FnMut(u32)) {
+        self.table.all_units().chain(self.rises.blocks()).for_each(each);
+    }
+
+    fn memory(&self, layout: &Layout) -> Vec<(&'static str, u64)> {
+        self.parts(layout, memory::most_entries(layout))
+    }
+
+    fn memory_now(&self, core: &Core) -> Vec<(&'static str, u64)> {
+        self.parts(core.layout(), memory::entries(core))
+    }
+
+    fn check<N: Nand>(&self, core: &Core, _flash: &Flash<N>) -> Result<(), String> {
+        self.table.check()?;
+        let under_way: Vec<u32> = self.merges[..self.active].iter().map(|merge| merge.logical).collect();
+        let marked = (0..core.layout().logical_blocks).filter(|&group| self.is_merging(group)).count();
+        if marked != under_way.len() || under_way.iter().any(|&group| !self.is_merging(group)) {
+            return Err(format!("{marked} groups are marked as being merged, and {under_way:?} are"));
+        }
+        Ok(())
+    }
+}
+
+/// Bins that a group of the mean rate waits. A bin's worth of room, L / F, is lost while its groups are
+/// merged, and half a block for each of about F open ones: least at the square root of 2 L / S.
+fn bins_ahead(log_blocks: u32) -> u32 {
+    (2 * log_blocks).isqrt().clamp(1, 60)
+}

@@ -1,0 +1,141 @@
+//! Tide against its own arithmetic: docs/schemes/tide.md derives the formula.
+
+use super::{bins_ahead, Tide, TideFtl, KEPT, LOG_PAGES};
+use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
+use crate::log_block::Policy;
+use crate::{Config, Device, HostOp, Seen};
+use nand::timing::NoClock;
+use nand::{Done, Geometry, Lpn, SimNand, SimOptions};
+
+type Tested = Device<TideFtl, SimNand<NoClock>>;
+
+const GEOMETRY: Geometry = Geometry {
+    channels: 2,
+    luns_per_channel: 4,
+    planes_per_lun: 1,
+    blocks_per_plane: 256,
+    pages_per_block: 32,
+    page_bytes: 4096,
+    oob_bytes: 64,
+};
+
+fn array(exported: u32) -> SimNand<NoClock> {
+    SimNand::new(&nand::Device::tiny(GEOMETRY, exported), NoClock::new(), SimOptions::default())
+}
+
+/// A device that is written once in order, with this much memory a page.
+fn filled(exported: u32, bits: u64) -> Tested {
+    let config = Config::new(exported, u64::from(exported) * bits / 8);
+    let mut device: Tested = Device::open(array(exported), &config).expect("it fits");
+    write(&mut device, (0..exported).step_by(32), 32);
+    device
+}
+
+fn write(device: &mut Tested, firsts: impl Iterator<Item = u32>, pages: u32) {
+    for first in firsts {
+        let pages = pages.min(device.exported_pages() - first);
+        let done = device.request(HostOp::Write, Lpn(first), pages, Done::READY, &mut |_, _| {});
+        done.expect("there is room");
+    }
+}
+
+/// Uniform numbers below `end`.
+fn uniform(seed: u64, end: u32) -> impl Iterator<Item = u32> {
+    let mut state = seed;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (((state >> 33) * u64::from(end)) >> 31) as u32
+    })
+}
+
+/// Write amplification under uniform writes of single pages, by the formulas of the page.
+fn by_formula(log: f64, groups: f64, tail: f64) -> f64 {
+    let ahead = f64::from(bins_ahead(log as u32));
+    let used = (log - ahead / 2.0 - f64::from(KEPT) - tail) / (1.0 + 2.0 / ahead);
+    let pages = f64::from(GEOMETRY.pages_per_block);
+    let held = used * pages / groups;
+    let gathered = held + held.hypot(1.0);
+    1.0 + 1.0 / (1.0 - (-gathered / pages).exp())
+}
+
+#[test]
+fn uniform_writes_cost_what_the_formula_says() {
+    for share in [90, 94] {
+        let exported = GEOMETRY.pages() / 100 * share;
+        let mut device = filled(exported, 16);
+        write(&mut device, uniform(share.into(), exported).take(2 * exported as usize), 1);
+        device.take_counters();
+        write(&mut device, uniform(1, exported).take(exported as usize), 1);
+        let measured = device.counters().write_amplification().expect("it was written");
+        let layout = *device.scheme().core().layout();
+        let tail = f64::from(layout.merging / 16);
+        let said = by_formula(layout.log_blocks.into(), layout.logical_blocks.into(), tail);
+        println!("{share} %: {measured:.2}, by the formula {said:.2}");
+        assert!((measured / said - 1.0).abs() < 0.05, "{share} %: {measured:.2}, by the formula {said:.2}");
+        assert!(device.counters().value(&LOG_PAGES) == u64::from(exported));
+        device.check().expect("it is sound");
+    }
+}
+
+#[test]
+fn every_read_is_one_flash_read_whatever_was_written() {
+    let exported = GEOMETRY.pages() / 100 * 94;
+    let mut device = filled(exported, 16);
+    for pages in [1, 3, 16, 200] {
+        let firsts = uniform(pages.into(), exported - pages);
+        write(&mut device, firsts.take((exported / pages) as usize), pages);
+    }
+    device.take_counters();
+    for lpn in uniform(5, exported).take(20_000) {
+        let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
+            assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
+        });
+        read.expect("it is there");
+    }
+    assert_eq!(device.counters().host_reads_by_flash_reads[1], 20_000);
+}
+
+#[test]
+fn a_sequence_becomes_homes_without_a_copy_and_survives_a_restart() {
+    let exported = GEOMETRY.pages() / 100 * 94;
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(9, exported).take(exported as usize), 1);
+    write(&mut device, 0..exported, 1);
+    device.take_counters();
+    write(&mut device, 0..exported, 1);
+    let counters = device.counters();
+    assert!(counters.write_amplification().expect("it was written") < 1.02, "{counters:?}");
+    assert!(counters.value(&SWITCH_MERGES) > 100 && counters.value(&FULL_MERGES) < 20, "{counters:?}");
+    // In the middle of a region.
+    write(&mut device, 0..777, 1);
+    device.check().expect("it is sound");
+    let config = Config::new(exported, u64::from(exported) * 2);
+    let device: Tested = Device::open(device.into_nand(), &config).expect("it recovers");
+    device.check().expect("it is sound after recovery");
+    let mut mapped = 0;
+    device.mapping(&mut |_, _| mapped += 1);
+    assert_eq!(mapped, exported);
+}
+
+#[test]
+fn a_small_budget_makes_the_log_small_and_is_kept() {
+    let exported = GEOMETRY.pages() / 100 * 90;
+    let mut writes = Vec::new();
+    for bits in [12, 5, 4] {
+        let mut device = filled(exported, bits);
+        write(&mut device, uniform(1, exported).take(exported as usize), 1);
+        let held = device.memory().bytes();
+        assert!(held <= u64::from(exported) * bits / 8, "{bits} bits a page: {:?}", device.memory());
+        writes.push(device.counters().all_programs());
+    }
+    assert!(writes.is_sorted() && writes[0] < writes[2], "{writes:?}");
+}
+
+#[test]
+fn a_budget_without_room_for_the_homes_is_refused() {
+    let exported = GEOMETRY.pages() / 100 * 90;
+    let config = Config::new(exported, u64::from(exported) / 8);
+    let error = Device::<TideFtl, _>::open(array(exported), &config).expect_err("a bit a page is too little");
+    assert!(error.to_string().contains("give it a cache of at least"), "{error}");
+    assert_eq!(Tide::INFO.name, "tide");
+}

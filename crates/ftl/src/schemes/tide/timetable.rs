@@ -1,0 +1,284 @@
+//! The timetable: which bin each group's log pages go to, and so when it is merged.
+//!
+//! Bins stand in a ring. The front bin is merged when room is wanted; then the next one is the front. A group
+//! that has pages in the log belongs to one bin, so many bins ahead of the front.
+
+use crate::list::{linked, Links, List, NONE};
+
+/// A group that belongs to no bin.
+pub(super) const NO_BIN: u8 = u8::MAX;
+
+/// What the timetable knows of a group, 4 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    bin: u8,
+    /// Bins ahead of the front at its assignment.
+    ahead: u8,
+    /// Log pages that it gathers while the front moves by a bin, in 1/16, by [`encode`]; 0 for unknown.
+    rate: u8,
+    /// Pages that the host wrote to the log since its assignment, at most 255.
+    writes: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bin {
+    /// Groups that belong to it.
+    groups: u32,
+    /// Log blocks that hold their pages.
+    units: List,
+    /// The one that is written, or [`NONE`].
+    open: u32,
+}
+
+/// A log block's place in the list of its bin.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    links: Links,
+    bin: u8,
+}
+
+linked!(Unit);
+
+/// The timetable.
+#[derive(Clone, Debug)]
+pub(super) struct Timetable {
+    groups: Vec<Group>,
+    bins: Vec<Bin>,
+    /// By block of the pool.
+    units: Vec<Unit>,
+    front: u32,
+    /// Bins ahead at the mean rate.
+    ahead: u32,
+    /// The sum of the rates, and of how many groups.
+    rates: u64,
+    rated: u64,
+    /// Groups of one bin at most, if another can take them.
+    crowd: u32,
+    /// Log blocks of one bin, the same.
+    most_units: u32,
+}
+
+impl Timetable {
+    /// Bins by the bins ahead at the mean rate: groups of a sixteenth of it wait four times as long.
+    pub(super) fn bins_for(ahead: u32) -> u32 {
+        (4 * ahead + 2).clamp(4, u32::from(NO_BIN))
+    }
+
+    pub(super) fn new(groups: u32, blocks: u32, log_blocks: u32, ahead: u32) -> Timetable {
+        let bins = Timetable::bins_for(ahead);
+        Timetable {
+            groups: vec![Group { bin: NO_BIN, ahead: 1, rate: 0, writes: 0 }; groups as usize],
+            bins: vec![Bin { groups: 0, units: List::EMPTY, open: NONE }; bins as usize],
+            units: vec![Unit { links: Links::NONE, bin: NO_BIN }; blocks as usize],
+            front: 0,
+            ahead,
+            rates: 0,
+            rated: 0,
+            crowd: 2 * groups / ahead + 1,
+            most_units: (log_blocks / 8).max(1),
+        }
+    }
+
+    pub(super) fn bins(&self) -> u32 {
+        self.bins.len() as u32
+    }
+
+    pub(super) fn front(&self) -> u8 {
+        self.front as u8
+    }
+
+    /// The bin so many places behind the front.
+    fn bin_at(&self, ahead: u32) -> u8 {
+        ((self.front + ahead) % self.bins()) as u8
+    }
+
+    /// The next bin is the front.
+    pub(super) fn turn(&mut self) {
+        self.front = (self.front + 1) % self.bins();
+    }
+
+    pub(super) fn bin_of(&self, group: u32) -> u8 {
+        self.groups[group as usize].bin
+    }
+
+    pub(super) fn groups_in(&self, bin: u8) -> u32 {
+        self.bins[bin as usize].groups
+    }
+
+    pub(super) fn units_in(&self, bin: u8) -> u32 {
+        self.bins[bin as usize].units.len()
+    }
+
+    /// The most log blocks of any of the next few bins: what the front may keep until its last group is
+    /// merged.
+    pub(super) fn most_units_soon(&self) -> u32 {
+        (0..4).map(|ahead| self.units_in(self.bin_at(ahead))).max().unwrap_or(0)
+    }
+
+    /// The bin of a group that the host writes a page of; assigned, if it has none, by its rate: the number
+    /// of writes for merges is least when groups wait in proportion to 1 / sqrt(rate).
+    pub(super) fn written(&mut self, group: u32) -> u8 {
+        let it = self.groups[group as usize];
+        if it.bin != NO_BIN {
+            self.groups[group as usize].writes = it.writes.saturating_add(1);
+            return it.bin;
+        }
+        let last = self.bins() - 3;
+        let mut ahead = match (decode(it.rate), self.rated) {
+            // Spread evenly: groups that begin together must not all be due together.
+            (0, _) | (_, 0) => 1 + (group.wrapping_mul(0x9E37_79B1) >> 16) % self.ahead,
+            (rate, rated) => {
+                let square = u64::from(self.ahead).pow(2) * self.rates / (rated * u64::from(rate));
+                (square.isqrt() as u32).clamp(1, last)
+            }
+        };
+        ahead = ahead.min(last);
+        while ahead > 1 && self.is_crowded(self.bin_at(ahead)) {
+            ahead -= 1;
+        }
+        self.assign(group, ahead);
+        self.groups[group as usize].writes = 1;
+        self.bin_of(group)
+    }
+
+    /// A bin keeps its log blocks until its last group is merged, so none may have a large part of the log.
+    fn is_crowded(&self, bin: u8) -> bool {
+        self.groups_in(bin) >= self.crowd || self.units_in(bin) >= self.most_units
+    }
+
+    /// Puts a group that has no bin into the one `ahead` of the front.
+    pub(super) fn assign(&mut self, group: u32, ahead: u32) {
+        let bin = self.bin_at(ahead);
+        self.groups[group as usize].bin = bin;
+        self.groups[group as usize].ahead = ahead.max(1) as u8;
+        self.groups[group as usize].writes = 0;
+        self.bins[bin as usize].groups += 1;
+    }
+
+    /// Takes a group out of its bin: it is merged now. `pages` of it are in the log.
+    pub(super) fn leave(&mut self, group: u32, pages: u32) {
+        let it = &mut self.groups[group as usize];
+        if it.bin == NO_BIN {
+            return;
+        }
+        self.bins[it.bin as usize].groups -= 1;
+        it.bin = NO_BIN;
+        let gathered = pages.max(u32::from(it.writes));
+        let now = (gathered * 16 / u32::from(it.ahead)).max(1);
+        let before = decode(it.rate);
+        let rate = encode(if before == 0 { now } else { (before + now) / 2 });
+        self.rates = self.rates + u64::from(decode(rate)) - u64::from(before);
+        self.rated += u64::from(before == 0);
+        it.rate = rate;
+    }
+
+    /// The log block that a bin's pages are written to.
+    pub(super) fn open_unit(&self, bin: u8) -> Option<u32> {
+        let open = self.bins[bin as usize].open;
+        (open != NONE).then_some(open)
+    }
+
+    /// Sets, or takes away, the log block that a bin's pages are written to; returns the one before.
+    pub(super) fn set_open(&mut self, bin: u8, unit: Option<u32>) -> Option<u32> {
+        let before = std::mem::replace(&mut self.bins[bin as usize].open, unit.unwrap_or(NONE));
+        (before != NONE).then_some(before)
+    }
+
+    /// A log block holds pages of a bin from now on.
+    pub(super) fn add_unit(&mut self, bin: u8, unit: u32) {
+        self.units[unit as usize].bin = bin;
+        self.bins[bin as usize].units.push_back(&mut self.units, unit);
+    }
+
+    /// A log block is erased.
+    pub(super) fn remove_unit(&mut self, unit: u32) {
+        let bin = std::mem::replace(&mut self.units[unit as usize].bin, NO_BIN);
+        self.bins[bin as usize].units.unlink(&mut self.units, unit);
+    }
+
+    /// The bin of a log block; [`NO_BIN`] when it is none.
+    pub(super) fn bin_of_unit(&self, unit: u32) -> u8 {
+        self.units[unit as usize].bin
+    }
+
+    /// The log blocks of a bin.
+    pub(super) fn units_of(&self, bin: u8) -> impl Iterator<Item = u32> + use<'_> {
+        self.bins[bin as usize].units.iter(&self.units)
+    }
+
+    /// All log blocks.
+    pub(super) fn all_units(&self) -> impl Iterator<Item = u32> + use<'_> {
+        self.bins.iter().flat_map(|bin| bin.units.iter(&self.units))
+    }
+
+    /// The first group of a bin at or after `from`.
+    pub(super) fn next_of(&self, bin: u8, from: u32) -> Option<u32> {
+        let at = self.groups[from as usize..].iter().position(|group| group.bin == bin)?;
+        Some(from + at as u32)
+    }
+
+    /// Checks that the bins count their groups.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (bin, it) in (0..).zip(&self.bins) {
+            let groups = self.groups.iter().filter(|group| group.bin == bin).count();
+            if groups != it.groups as usize {
+                return Err(format!("bin {bin} counts {} groups and has {groups}", it.groups));
+            }
+            if it.open != NONE && self.bin_of_unit(it.open) != bin {
+                return Err(format!("bin {bin} writes block {}, which is not its own", it.open));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number up to 65,535 in a byte: its octave, and the sixteenth of it. 0 stays 0.
+fn encode(number: u32) -> u8 {
+    if number < 16 {
+        return number as u8;
+    }
+    let octave = number.min(65_535).ilog2();
+    (((octave - 3) << 4) | ((number.min(65_535) >> (octave - 4)) & 15)) as u8
+}
+
+/// The least number that has this byte.
+fn decode(byte: u8) -> u32 {
+    let byte = u32::from(byte);
+    if byte < 16 {
+        return byte;
+    }
+    (16 | (byte & 15)) << ((byte >> 4) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_keeps_four_bits() {
+        for number in 0..65_536 {
+            let kept = decode(encode(number));
+            assert!(kept <= number && number - kept <= number / 16, "{number} became {kept}");
+        }
+        assert_eq!(decode(encode(1 << 20)), decode(encode(65_535)));
+    }
+
+    #[test]
+    fn a_hot_group_comes_round_often() {
+        let mut table = Timetable::new(64, 8, 8, 8);
+        for group in 0..64 {
+            table.written(group);
+        }
+        for group in 0..64 {
+            for _ in 0..if group == 0 { 64 } else { 4 } {
+                table.written(group);
+            }
+            table.groups[group as usize].ahead = 8;
+            table.leave(group, 4);
+        }
+        let ahead = |bin: u8| u32::from(bin);
+        assert!(ahead(table.written(0)) * 2 < ahead(table.written(1)));
+        assert!((8..=11).contains(&table.written(1)), "{}", table.written(1));
+        table.check().unwrap();
+    }
+}
