@@ -24,8 +24,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sim", &["nand", "ftl", "workload"]),
     ("check", &["nand", "ftl"]),
     ("live", &["nand", "ftl"]),
-    ("papers", &["nand", "ftl", "workload", "sim", "live"]),
-    ("cli", &["nand", "ftl", "workload", "sim", "check", "live", "papers"]),
+    ("study", &["nand", "ftl", "sim"]),
+    ("papers", &["nand", "ftl", "workload", "sim", "live", "study"]),
+    ("cli", &["nand", "ftl", "workload", "sim", "check", "live", "study", "papers"]),
 ];
 
 /// A scheme sees no clock, file, thread, chance, or order of a hash map.

@@ -177,7 +177,7 @@ fn an_impossible_cache() {
     );
     refused(
         &call("100"),
-        "scheme dftl: a cache of 100 bytes is too small: the directory takes 104 and at least 64 more are needed",
+        "scheme dftl: a cache of 100 bytes is too small; give at least 168: the directory takes 104 and 64 more are needed",
     );
 }
 

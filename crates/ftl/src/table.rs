@@ -84,9 +84,10 @@ impl Table {
         let left = config.cache_bytes.saturating_sub(self.directory_bytes());
         if left < least {
             return Err(ConfigError(format!(
-                "scheme {scheme}: a cache of {} bytes is too small: the directory takes {} and at least {least} more \
-                 are needed",
+                "scheme {scheme}: a cache of {} bytes is too small; give at least {}: the directory takes {} and \
+                 {least} more are needed",
                 config.cache_bytes,
+                self.directory_bytes() + least,
                 self.directory_bytes()
             )));
         }

@@ -2,9 +2,9 @@
 
 use serde_json::Value as Json;
 use sim::format::Unit;
+use study::Quantity;
 
 use crate::file::{Bound, Claim, Figure, Kind, Pick, Place};
-use crate::quantity::Quantity;
 
 /// A difference below this is none, where the paper says that there is none.
 const NO_EFFECT: f64 = 0.05;

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use sim::setup::{JobText, Setup};
 use sim::SetupError;
+use study::Quantity;
 use toml::{Table, Value};
 
 use crate::error::PaperError;
 use crate::live::{Calls, Live};
-use crate::quantity::Quantity;
 
 /// Options of `ftl compare` that the caller of a figure chooses, or that stand elsewhere in the file.
 const NOT_OPTIONS: [&str; 12] = [

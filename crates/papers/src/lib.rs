@@ -7,8 +7,7 @@
 //! | [`load`], [`own`] (`paper.rs`) | papers that are built in, and figures of somebody's own |
 //! | [`Figure`] (`file.rs`) | a figure file, read; every mistake in one is a sentence |
 //! | [`Plan`] (`plan.rs`) | from figures to experiments, each run once however many figures share it |
-//! | [`Quantity`] (`quantity.rs`) | what can be read off a run |
-//! | [`Finding`] (`claim.rs`) | from quantities to the number a paper states, and how the two compare |
+//! | [`Finding`] (`claim.rs`) | from quantities ([`study::Quantity`]) to the number a paper states, and how the two compare |
 //! | [`live`](mod@live) | cases that real programs run on a live device |
 //! | [`Shown`] (`show.rs`) | what a figure found, and all of it as JSON or CSV |
 //! | [`training`] | the processor's time of LearnedFTL's training |
@@ -55,7 +54,6 @@ mod file;
 pub mod live;
 mod paper;
 mod plan;
-mod quantity;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -66,5 +64,4 @@ pub use error::PaperError;
 pub use file::{Bound, Case, Claim, Figure, Host, Kind, PaperFile, Pick, Place, Row, Scale};
 pub use paper::{load, names, open, own, Paper};
 pub use plan::{Cell, Plan, Results, WITH_HOST};
-pub use quantity::{Quantity, UnknownQuantity};
 pub use show::{csv, json, summary, Shown};

@@ -6,12 +6,12 @@ use serde_json::Value as Json;
 use sim::results::{Phase, Run};
 use sim::setup::{Resolved, SchemeSpec, Setup};
 use sim::{Experiment, PhaseSpec, RunError, SetupError};
+use study::Quantity;
 
 use crate::claim::{Measured, Missing};
 use crate::error::PaperError;
 use crate::file::{Case, Figure, Place, Row};
 use crate::live::Live;
-use crate::quantity::Quantity;
 
 /// Behind the name of a phase that was measured with the host's time.
 pub const WITH_HOST: &str = " with host";

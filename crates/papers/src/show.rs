@@ -4,12 +4,12 @@ use serde_json::{json, Value as Json};
 use sim::facts::{run_facts, RUN_FACTS};
 use sim::format::digits;
 use sim::results::{to_value, OutputError};
+use study::Quantity;
 
 use crate::claim::{findings, Finding, Missing, Verdict};
 use crate::file::{Case, Figure, Scale};
 use crate::paper::Paper;
 use crate::plan::{Results, WITH_HOST};
-use crate::quantity::Quantity;
 
 /// A figure with what was found.
 pub struct Shown<'a> {

@@ -5,11 +5,13 @@ use clap::Subcommand;
 
 use super::repeat::Again;
 use super::stop::Stop;
-use super::{bench, check, live, mount, paper, stored, vhost};
+use super::{bench, check, live, mount, paper, stored, study, vhost};
 
 /// What is left out without the feature.
 #[derive(Subcommand)]
 pub(crate) enum Complete {
+    /// Run many points from one file, and go on where it was stopped
+    Study(study::StudyArgs),
     /// Run the experiments of a paper and put its numbers beside ours
     Paper(paper::PaperArgs),
     /// Show stored results again: tables, CSV, a page with plots
@@ -38,6 +40,7 @@ impl Complete {
     /// Does what was asked; `again` knows the command line.
     pub(crate) fn run(self, again: &Again) -> Result<(), Stop> {
         match self {
+            Complete::Study(args) => study::study(&args, again),
             Complete::Paper(args) => paper::paper(args, again),
             Complete::Report(args) => stored::report(&args, again),
             Complete::Diff(args) => stored::diff(&args),

@@ -17,6 +17,12 @@ pub(crate) fn check(experiments: &[Experiment], threads: usize) -> Result<(), St
     }
 }
 
+/// Refuses one more run beside those under way when it needs more memory than there is.
+#[cfg(feature = "complete")]
+pub(crate) fn admit(experiment: &Experiment) -> Result<(), String> {
+    available().and_then(|free| too_much(vec![need(experiment)], 1, free)).map_or(Ok(()), Err)
+}
+
 /// What to say when runs that need so many bytes `each` are too many for those that are `free`.
 fn too_much(mut each: Vec<u64>, threads: usize, free: u64) -> Option<String> {
     each.sort_unstable_by(|a, b| b.cmp(a));

@@ -8,6 +8,7 @@
 //! | `lists.rs` | `ftl schemes`, `ftl devices`, `ftl workloads` |
 //! | `paper.rs` | `ftl paper` |
 //! | `stored.rs` | `ftl report`, `ftl diff` |
+//! | `study.rs` | `ftl study` |
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
 //! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
@@ -58,6 +59,8 @@ mod size;
 pub(crate) mod stop;
 #[cfg(feature = "complete")]
 mod stored;
+#[cfg(feature = "complete")]
+mod study;
 mod top;
 mod trace;
 #[cfg(feature = "complete")]

@@ -1,7 +1,8 @@
 //! The page of a paper: for each figure its plots, the measured tables, and the paper's numbers beside ours.
 
 use maud::{html, Markup};
-use papers::{summary, Paper, Quantity, Scale, Shown, Verdict, WITH_HOST};
+use papers::{summary, Paper, Scale, Shown, Verdict, WITH_HOST};
+use study::Quantity;
 
 use super::axis::Axis;
 use super::bars;

@@ -1,9 +1,9 @@
 //! Two results side by side.
 
-use papers::Quantity;
 use sim::facts::{groups, labels, run_facts, Group};
 use sim::format::{digits, NOTHING};
 use sim::results::{Phase, Run};
+use study::Quantity;
 
 use super::grid::{printable, Grid};
 

@@ -10,6 +10,8 @@ pub mod model;
 #[cfg(feature = "complete")]
 pub mod paper;
 pub mod size;
+#[cfg(feature = "complete")]
+pub mod study;
 
 #[cfg(test)]
 mod tests;

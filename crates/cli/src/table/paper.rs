@@ -1,7 +1,8 @@
 //! The figures of a paper, for a terminal and for its page.
 
-use papers::{Paper, Plan, Quantity, Scale, Shown, WITH_HOST};
+use papers::{Paper, Plan, Scale, Shown, WITH_HOST};
 use sim::format::{digits, maybe, NOTHING};
+use study::Quantity;
 
 use super::grid::{printable, Grid};
 

@@ -103,6 +103,9 @@ pub struct ClusteredTable {
 }
 
 impl ClusteredTable {
+    /// The smallest cache beside the directory: four TP nodes with an entry each.
+    pub(crate) const LEAST_BYTES: u64 = 4 * (ENTRY_BYTES + NODE_BYTES);
+
     /// Entries to load beside that of `lpn`, when `rest` pages of the request are left: within its
     /// translation page (first limit of 4.5).
     fn prefetch_length(&self, table: &Table, lpn: Lpn, rest: u32) -> u32 {
@@ -336,7 +339,7 @@ impl Mapping for ClusteredTable {
             ))
         })?;
         let threshold = config.number(&Self::INFO, "threshold", 1..=1000)?;
-        let bytes = table.cache_bytes("tpftl", config, 4 * (ENTRY_BYTES + NODE_BYTES))?;
+        let bytes = table.cache_bytes("tpftl", config, ClusteredTable::LEAST_BYTES)?;
         Ok(ClusteredTable {
             cache: TwoLevel::new(bytes, table.pages(), table.entries_per_page()),
             techniques,

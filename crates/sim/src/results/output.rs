@@ -148,7 +148,7 @@ fn is_flat(value: &Value) -> bool {
 /// denominator.
 pub fn csv_header() -> Vec<String> {
     let empty = Run::default();
-    columns(&empty, &Phase::default()).into_iter().map(|(name, _)| name).collect()
+    cells(&empty, &Phase::default()).into_iter().map(|(name, _)| name).collect()
 }
 
 /// One row for each phase of each run, with a header.
@@ -160,7 +160,7 @@ pub fn to_csv(runs: &[Run]) -> Result<String, OutputError> {
     writer.write_record(csv_header())?;
     for run in runs {
         for phase in &run.phases {
-            writer.write_record(columns(run, phase).into_iter().map(|(_, cell)| cell))?;
+            writer.write_record(cells(run, phase).into_iter().map(|(_, cell)| cell))?;
         }
     }
     let bytes = writer.into_inner().map_err(|error| OutputError::Csv(error.into_error().into()))?;
@@ -179,8 +179,9 @@ fn own_stats() -> Vec<&'static str> {
     names
 }
 
-/// Columns of a row with their names; the same names whatever the record holds.
-fn columns(run: &Run, phase: &Phase) -> Vec<(String, String)> {
+/// The row of a phase in [`to_csv`]: name and cell of each column. The names are the same whatever the record
+/// holds.
+pub fn cells(run: &Run, phase: &Phase) -> Vec<(String, String)> {
     let mut row = Row(Vec::with_capacity(128));
     facts(&mut row, run, phase);
     for kind in Kind::ALL {

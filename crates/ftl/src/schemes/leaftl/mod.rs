@@ -239,8 +239,10 @@ impl Mapping for Map {
         let groups = 4 * (most_bytes(lpns) as u64 + Cache::GROUP_BYTES);
         if config.cache_bytes < directory + groups {
             return Err(ConfigError(format!(
-                "scheme leaftl: a cache of {} bytes is too small: the directory may take {directory} and four groups {groups}",
-                config.cache_bytes
+                "scheme leaftl: a cache of {} bytes is too small; give at least {}: the directory may take {directory} and four \
+                 groups {groups}",
+                config.cache_bytes,
+                directory + groups
             )));
         }
         Ok(Map::with(shape))

@@ -313,24 +313,17 @@ impl Mapping for LearnedTable {
         );
         let groups = entries.div_ceil(entries_per_group);
         let beside = models.bytes() + groups::most_bytes(groups, techniques.cross_group);
-        let rest = config.cache_bytes.checked_sub(beside);
-        let of_cache = Config { parameters: Default::default(), ..config.clone() };
-        let cached = rest
-            .and_then(|cache_bytes| {
-                let config = Config { cache_bytes, ..of_cache };
-                ClusteredTable::new(flash, table, &config).ok()
-            })
-            .ok_or_else(|| {
-                ConfigError(format!(
-                    "scheme {}: a cache of {} bytes is too small: models of {} bytes a GTD entry take {}, the \
-                     directory {}, and some entries of the CMT are needed beside them",
-                    info.name,
-                    config.cache_bytes,
-                    entry_bytes(pieces, entry_lpns, format),
-                    models.bytes(),
-                    table.directory_bytes()
-                ))
-            })?;
+        let needed = beside + ClusteredTable::LEAST_BYTES;
+        let cache_bytes = table.cache_bytes(info.name, config, needed).map_err(|ConfigError(what)| {
+            let of_models = entry_bytes(pieces, entry_lpns, format);
+            ConfigError(format!(
+                "{what}, of which models of {of_models} bytes a GTD entry take {}",
+                models.bytes()
+            ))
+        })? - beside
+            + table.directory_bytes();
+        let of_cache = Config { cache_bytes, parameters: Default::default(), ..config.clone() };
+        let cached = ClusteredTable::new(flash, table, &of_cache)?;
         Ok(LearnedTable {
             cached,
             models,

@@ -1,0 +1,36 @@
+//! How points end.
+
+use sim::results::Run;
+
+/// How a point ended.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// With a result.
+    Run(Box<Run>),
+    /// Without one.
+    Failed {
+        /// Why, as a sentence.
+        reason: String,
+        /// Whether that is a bug, in the scheme or in the simulator, and nothing that the study can mend.
+        finding: bool,
+    },
+}
+
+impl Ended {
+    /// The run, if there is one.
+    pub fn run(&self) -> Option<&Run> {
+        match self {
+            Ended::Run(run) => Some(run),
+            Ended::Failed { .. } => None,
+        }
+    }
+}
+
+/// What is stored of a point that has ended.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// How the point ended.
+    pub ended: Ended,
+    /// Version and commit of the program that ran it.
+    pub by: String,
+}

@@ -1,0 +1,63 @@
+//! One run of a study.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use sim::setup::{SchemeSpec, Setup};
+use sim::{Experiment, SetupError};
+use toml::Value;
+use twox_hash::XxHash64;
+
+/// Options by name, as the study file gives them.
+pub(crate) type Options = BTreeMap<String, Value>;
+
+/// One run: what it does, and how the study calls it.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// From 1, in the order of the file.
+    pub number: usize,
+    /// 16 hexadecimal digits that depend on scheme, options and seed alone. A point keeps it when others are
+    /// added to the file.
+    pub id: String,
+    /// The scheme with its parameters.
+    pub scheme: SchemeSpec,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// What tells it from other points beside scheme and seed: name and value.
+    pub settings: Vec<(String, String)>,
+    /// All its options as JSON, for the result.
+    pub(crate) options: serde_json::Value,
+    setup: Setup,
+}
+
+impl Point {
+    pub(crate) fn new(
+        number: usize,
+        scheme: SchemeSpec,
+        seed: u64,
+        settings: Vec<(String, String)>,
+        options: &Options,
+    ) -> Result<Point, SetupError> {
+        let setup = Setup::from_entries::<_, toml::de::Error>(options.clone())?;
+        let setup = Setup { seed: Some(seed), ..setup };
+        let options = json!(options);
+        let whole = json!({ "scheme": scheme.to_string(), "seed": seed, "options": options }).to_string();
+        let id = format!("{:016x}", XxHash64::oneshot(0, whole.as_bytes()));
+        Ok(Point { number, id, scheme, seed, settings, options, setup })
+    }
+
+    /// The experiment, with `command` as what repeats it. Reads the trace, if there is one.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a device that is impossible, options that do not go together.
+    pub fn experiment(&self, command: &str) -> Result<Experiment, SetupError> {
+        let experiment = self.setup.resolve()?.experiment(&self.scheme);
+        Ok(Experiment { command: format!("{command} --point {}", self.number), ..experiment })
+    }
+
+    /// The point in words: scheme, settings, seed.
+    pub fn label(&self) -> String {
+        let settings = self.settings.iter().map(|(name, value)| format!(" {name}={value}"));
+        format!("{}{} seed={}", self.scheme, settings.collect::<String>(), self.seed)
+    }
+}
