@@ -16,6 +16,8 @@ pub struct Failure {
     pub faults: bool,
     /// Whether images were damaged, not power cut ([`crate::damage()`]).
     pub damage: bool,
+    /// Whether nothing is wrong but the call: it asked for a cut that the run does not have.
+    pub no_such_cut: bool,
     /// What was being done.
     pub phase: String,
     /// What was wrong.
@@ -26,7 +28,7 @@ impl Failure {
     /// Of a run without a cut, on flash that does not fail.
     pub(crate) fn new(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
         let (scheme, phase) = (scheme.to_owned(), phase.to_owned());
-        Failure { scheme, seed, cut: None, faults: false, damage: false, phase, what }
+        Failure { scheme, seed, cut: None, faults: false, damage: false, no_such_cut: false, phase, what }
     }
 
     /// The command that repeats it.

@@ -380,6 +380,17 @@ fn power_is_cut() {
 }
 
 #[test]
+fn a_night_of_power_cuts_spends_its_time_and_says_what_it_drew() {
+    let said = ftl(&["check", "--scheme", "page", "--budget", "200ms", "--seed", "random", "--json", "-"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("note: --seed random drew "), "{}", said.err);
+    let found: Value = serde_json::from_str(&said.out).expect("JSON");
+    let count = |key: &str| found[0][key].as_u64().unwrap_or(0);
+    assert!(count("cuts") >= 500 && count("cuts") == 500 * count("runs"), "{found}");
+    assert!(found[0]["finding"].is_null() && found[0]["elapsed_s"].as_f64() >= Some(0.2), "{found}");
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_command_quietly() {
     let mut child = command(&["devices"])
         .stdout(std::process::Stdio::piped())

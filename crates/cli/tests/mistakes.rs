@@ -310,6 +310,14 @@ fn calls_that_make_no_sense() {
 }
 
 #[test]
+fn a_cut_that_the_run_does_not_have() {
+    let cut = ftl(&["check", "--scheme", "page", "--cut", "99999999", "-q"]);
+    assert_eq!((cut.code, cut.out.as_str()), (2, ""), "{}", cut.err);
+    assert!(cut.err.starts_with("ftl: --cut: the run of seed 1 has cuts 0 to "), "{}", cut.err);
+    assert!(cut.err.ends_with(" only; give one of them\n"), "{}", cut.err);
+}
+
+#[test]
 fn jobs_that_would_never_end() {
     let jobs = scratch("endless.fio", "[reader]\nrw=randread\nruntime=1\ntime_based\n");
     refused(

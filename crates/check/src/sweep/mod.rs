@@ -24,6 +24,8 @@ pub struct SweepOptions {
     pub seed: u64,
     /// Cuts in all, 500 to a run.
     pub cuts: u64,
+    /// Time to spend, in place of a number of cuts; the run under way is ended.
+    pub budget: Option<Duration>,
     /// Only this cut, of the run with `seed`.
     pub only_cut: Option<u64>,
     /// Factory bad blocks, and programs and erases that fail, too.
@@ -39,6 +41,7 @@ impl SweepOptions {
             scheme: scheme.to_owned(),
             seed,
             cuts,
+            budget: None,
             only_cut: None,
             faults: false,
             parameters: BTreeMap::new(),
@@ -140,11 +143,17 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
     let mut report = SweepReport::default();
     let total = if options.only_cut.is_some() { 1 } else { options.cuts };
     let mut seed = options.seed;
-    while report.cuts < total {
+    let spent = |budget: &Duration| start.elapsed() >= *budget;
+    while options.budget.as_ref().map_or(report.cuts < total, |budget| !spent(budget)) {
         let before = report.cuts;
         let mut round: Round<S, N> = Round::new(options, seed);
-        let wanted = (total - before).min(CUTS_A_RUN);
-        let mut tell = |done: u64| progress(before + done, total);
+        let wanted = if options.budget.is_some() { CUTS_A_RUN } else { (total - before).min(CUTS_A_RUN) };
+        let mut tell = |done: u64| match &options.budget {
+            Some(budget) => {
+                progress(start.elapsed().min(*budget).as_millis() as u64, budget.as_millis() as u64)
+            }
+            None => progress(before + done, total),
+        };
         // A panic is a finding: the scheme's or the array's assertion failed. The round is given up after it.
         let ended = catch_unwind(AssertUnwindSafe(|| round.run(wanted, &mut report, &mut tell)));
         let trouble = match ended {
@@ -153,8 +162,8 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
             Err(panic) => Some(panic_text(panic.as_ref())),
         };
         if let Some(what) = trouble {
-            let Trouble { cut, phase } = round.trouble();
-            return Err(failure(options, seed, cut, &phase, what));
+            let Trouble { cut, no_such_cut, phase } = round.trouble();
+            return Err(Failure { no_such_cut, ..failure(options, seed, cut, &phase, what) });
         }
         if report.cuts == before {
             return Err(failure(options, seed, None, "sweep", "the run has nothing to cut".to_owned()));
@@ -163,7 +172,7 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
         seed = seed.wrapping_add(1);
     }
     report.elapsed = start.elapsed();
-    if options.only_cut.is_none() && total >= CUTS_A_RUN {
+    if options.only_cut.is_none() && report.cuts >= CUTS_A_RUN {
         report.is_complete().map_err(|what| failure(options, options.seed, None, "coverage", what))?;
     }
     Ok(report)

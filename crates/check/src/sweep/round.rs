@@ -31,6 +31,7 @@ const CUTS: u64 = 16;
 #[derive(Clone, Debug)]
 pub(super) struct Trouble {
     pub cut: Option<u64>,
+    pub no_such_cut: bool,
     pub phase: String,
 }
 
@@ -50,6 +51,8 @@ pub(super) struct Round<'a, S, N> {
     options: &'a SweepOptions,
     seed: u64,
     cut: Option<u64>,
+    /// Whether the cut that was asked for is none of this run's.
+    no_such_cut: bool,
     phase: Stage,
     /// Images, kept for their memory.
     spare: Vec<SimNand<NoClock>>,
@@ -82,6 +85,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             options,
             seed,
             cut: None,
+            no_such_cut: false,
             phase: Stage::Preparing,
             spare: Vec::new(),
             nested: None,
@@ -100,7 +104,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             Stage::Working => "working after recovery".to_owned(),
             Stage::Nested(point, what) => format!("{what} (second cut, {point})"),
         };
-        Trouble { cut: self.cut, phase }
+        Trouble { cut: self.cut, no_such_cut: self.no_such_cut, phase }
     }
 
     /// Runs the device and makes `wanted` cuts.
@@ -129,7 +133,8 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             let (from, to) = (points * turn / wanted, points * (turn + 1) / wanted);
             let point = self.options.only_cut.unwrap_or_else(|| from + choice.any() % (to - from));
             if point >= points {
-                return Err(format!("this run has cuts 0 to {} only", points - 1));
+                self.no_such_cut = true;
+                return Err(format!("the run of seed {} has cuts 0 to {} only", self.seed, points - 1));
             }
             self.cut = Some(point);
             let time = log.time_of(point);

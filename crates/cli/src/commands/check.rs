@@ -1,20 +1,26 @@
 //! `ftl check`: power cuts.
 
+use std::collections::hash_map::RandomState;
 use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use check::{damage, sweep, DamageOptions, Failure, Outcome, SweepOptions, SweepReport};
 use clap::Args;
 use nand::Device;
-use sim::format::{digits, whole};
-use sim::setup::{number, positive, positive_32, SchemeSpec};
+use serde_json::json;
+use sim::format::{digits, time, whole};
+use sim::setup::{number, positive, positive_32, time_ns, SchemeSpec};
 use sim::{CacheSize, Experiment};
 
 use super::compare::rehearse;
+use super::files;
 use super::options::threads;
 use super::progress::Bars;
-use super::stop::{one_line, say, Stop};
+use super::stop::{note, one_line, say, Stop};
 use crate::table::grid::Grid;
 
 /// Arguments of `ftl check`.
@@ -24,6 +30,8 @@ Examples:
   ftl check                                    every scheme, 10 000 power cuts each
   ftl check --scheme tpftl --cuts 1000000 --faults
   ftl check --scheme dftl --seed 7 --cut 123   one cut again, as a finding names it
+  ftl check --budget 8h --faults --seed random --json night.json
+                                               a night of cuts that nobody made before
   ftl check --damage --cuts 5000               flipped bits and lost sectors in images, 5000 for each scheme
 
 The power is cut at any flash operation of a running device, whatever is in flight torn or lost; the scheme recovers, and
@@ -33,12 +41,15 @@ pub(crate) struct CheckArgs {
     /// Scheme, with parameters where they differ from the defaults, or `all`
     #[arg(long, value_name = "NAME[:key=value…]", default_value = "all")]
     scheme: String,
-    /// First seed; each run of 500 cuts takes the next
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
-    seed: u64,
+    /// First seed; each run of 500 cuts takes the next. `random` draws one and says which
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seed)]
+    seed: Seed,
     /// Power cuts for each scheme, or places damaged
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
     cuts: u64,
+    /// Time to spend on all schemes together, in place of a number of cuts
+    #[arg(long, value_name = "TIME", value_parser = time_ns, conflicts_with_all = ["cuts", "cut", "damage"])]
+    budget: Option<u64>,
     /// Only this cut of the run with --seed, as a finding names it
     #[arg(long, value_name = "K", value_parser = number, conflicts_with = "cuts")]
     cut: Option<u64>,
@@ -51,9 +62,28 @@ pub(crate) struct CheckArgs {
     /// Schemes checked at a time [default: the processors of this machine]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     threads: Option<u32>,
+    /// Write what was found as JSON (`-`: to standard output, in place of the table)
+    #[arg(long, value_name = "FILE", conflicts_with = "damage")]
+    json: Option<PathBuf>,
     /// No progress on standard error
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// A seed, and whether it was drawn.
+#[derive(Clone, Copy, Debug)]
+struct Seed {
+    value: u64,
+    drawn: bool,
+}
+
+/// A number, or `random`: short enough to be typed again.
+fn seed(text: &str) -> Result<Seed, sim::BadValue> {
+    if text != "random" {
+        return Ok(Seed { value: number(text)?, drawn: false });
+    }
+    // The standard library seeds each of its hash states anew.
+    Ok(Seed { value: RandomState::new().hash_one(0) % 1_000_000_000, drawn: true })
 }
 
 /// `ftl check`.
@@ -69,17 +99,44 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
         trial.cache = CacheSize::Share(1.0); // whether the parameters are possible at all
         rehearse(&trial)?;
     }
+    files::check(&[("--json", args.json.as_deref())], &[])?;
+    if args.seed.drawn {
+        note(&format!("--seed random drew {}", args.seed.value));
+    }
     if args.damage {
         return check_damage(&args, &schemes);
     }
-    let what =
-        args.cut.map_or_else(|| format!("{} power cuts", whole(args.cuts)), |cut| format!("cut {cut}"));
-    let results = of_each(&args, &schemes, &what, |scheme, tell| sweep(&sweep_options(&args, scheme), tell));
+    let what = match (args.cut, args.budget) {
+        (Some(cut), _) => format!("cut {cut}"),
+        (_, Some(budget)) => format!("its share of {}", time(budget as f64)),
+        _ => format!("{} power cuts", whole(args.cuts)),
+    };
+    let results = of_each(&args, &schemes, &what, |scheme, tell| {
+        let result = sweep(&sweep_options(&args, scheme, schemes.len()), tell);
+        // A night has hours left when it finds something; nobody should wait for them.
+        if let (Err(failure), Some(_), false) = (&result, args.budget, args.quiet) {
+            note(&in_words(scheme, failure));
+        }
+        result
+    });
     let mut found = Vec::new();
     for (scheme, result) in schemes.iter().zip(results) {
         found.push((scheme, result.ok_or_else(|| without_result(scheme))?));
     }
-    say(&table(&found))?;
+    if let Some((_, Err(failure))) =
+        found.iter().find(|(_, found)| found.as_ref().is_err_and(|of| of.no_such_cut))
+    {
+        return Err(Stop::user(format!("--cut: {}; give one of them", failure.what)));
+    }
+    let json =
+        || sim::results::pretty(&found.iter().map(|(scheme, result)| in_json(scheme, result)).collect());
+    match args.json.as_deref() {
+        Some(path) if files::is_stdout(path) => say(&json())?,
+        path => {
+            say(&table(&found))?;
+            path.map_or(Ok(()), |path| files::write(path, &json()))?;
+        }
+    }
     match found.iter().find_map(|(scheme, result)| result.as_ref().err().map(|failure| (*scheme, failure))) {
         Some((scheme, failure)) => Err(Stop::Finding(in_words(scheme, failure))),
         None => Ok(()),
@@ -128,7 +185,7 @@ fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
         let options = DamageOptions {
             scheme: scheme.name.clone(),
             parameters: scheme.parameters.clone(),
-            seed: args.seed,
+            seed: args.seed.value,
             tries: args.cuts,
             only: args.cut,
         };
@@ -165,12 +222,16 @@ fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
     first.map_or(Ok(()), |(scheme, failure)| Err(Stop::Finding(in_words(scheme, &failure))))
 }
 
-fn sweep_options(args: &CheckArgs, scheme: &SchemeSpec) -> SweepOptions {
+/// What to do with one of so many schemes. Each has the same share of a budget, however many run at a time.
+fn sweep_options(args: &CheckArgs, scheme: &SchemeSpec, schemes: usize) -> SweepOptions {
+    let at_a_time = threads(args.threads).clamp(1, schemes);
+    let share = |budget: u64| Duration::from_nanos(budget).mul_f64(at_a_time as f64 / schemes as f64);
     SweepOptions {
         only_cut: args.cut,
+        budget: args.budget.map(share),
         faults: args.faults,
         parameters: scheme.parameters.clone(),
-        ..SweepOptions::new(&scheme.name, args.seed, args.cuts)
+        ..SweepOptions::new(&scheme.name, args.seed.value, args.cuts)
     }
 }
 
@@ -206,10 +267,41 @@ fn table(found: &[(&SchemeSpec, Result<SweepReport, Failure>)]) -> String {
     grid.text()
 }
 
+/// What was done with a scheme, and what was found, if anything was.
+fn in_json(scheme: &SchemeSpec, result: &Result<SweepReport, Failure>) -> serde_json::Value {
+    match result {
+        Ok(report) => json!({
+            "scheme": scheme.to_string(),
+            "finding": null,
+            "runs": report.runs,
+            "cuts": report.cuts,
+            "nested_cuts": report.nested_cuts,
+            "torn_pages": report.torn_pages,
+            "torn_blocks": report.torn_blocks,
+            "completed": report.completed,
+            "dropped": report.dropped,
+            "elapsed_s": report.elapsed.as_secs_f64(),
+        }),
+        Err(failure) => json!({
+            "scheme": scheme.to_string(),
+            "finding": in_words(scheme, failure),
+            "seed": failure.seed,
+            "cut": failure.cut,
+            "phase": failure.phase,
+            "what": failure.what,
+            "repeat": repeat(scheme, failure),
+        }),
+    }
+}
+
+/// The command that repeats a finding, with the parameters of its scheme, which the check does not name.
+fn repeat(scheme: &SchemeSpec, failure: &Failure) -> String {
+    Failure { scheme: scheme.to_string(), ..failure.clone() }.command()
+}
+
 fn in_words(scheme: &SchemeSpec, failure: &Failure) -> String {
     let cut = failure.cut.map_or_else(String::new, |cut| format!(", cut {cut}"));
-    // With its parameters, which the check does not name.
-    let command = Failure { scheme: scheme.to_string(), ..failure.clone() }.command();
+    let command = repeat(scheme, failure);
     one_line(&format!(
         "scheme {scheme}, seed {}{cut}, {}: {}; repeat with: {command}",
         failure.seed, failure.phase, failure.what
