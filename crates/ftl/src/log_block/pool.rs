@@ -48,8 +48,10 @@ pub struct Pool {
     /// By PBN: block and position, `NONE` when free or bad.
     owner: Vec<(u32, u32)>,
     unused: Vec<u32>,
-    /// Free NAND blocks by unit, each with the completion of its erase.
-    free: Vec<VecDeque<(Pbn, Done)>>,
+    /// Free NAND blocks by unit, each with the completion of its erase and when it was freed.
+    free: Vec<VecDeque<(Pbn, Done, u64)>>,
+    /// NAND blocks that were freed so far.
+    freed: u64,
     free_count: u32,
     /// NAND blocks that are not bad.
     good: u32,
@@ -76,6 +78,7 @@ impl Pool {
             owner: vec![(NONE, 0); nand_blocks as usize],
             unused: (0..ids).rev().collect(),
             free: (0..lines).map(|_| VecDeque::with_capacity(geometry.blocks_per_plane as usize)).collect(),
+            freed: 0,
             free_count: 0,
             good: 0,
             openings: 0,
@@ -91,7 +94,8 @@ impl Pool {
     }
 
     fn put(&mut self, block: Pbn, erased: Done) {
-        self.free[self.geometry.unit_of(block) as usize].push_back((block, erased));
+        self.free[self.geometry.unit_of(block) as usize].push_back((block, erased, self.freed));
+        self.freed += 1;
         self.free_count += 1;
     }
 
@@ -210,9 +214,15 @@ impl Pool {
     /// # Errors
     /// None is free: so many NAND blocks have failed that the reserve could not be kept.
     pub(crate) fn open<N: Nand>(&mut self, flash: &mut Flash<N>, host: bool) -> Result<u32, Fault> {
-        let fullest = (0..self.free.len()).rev().max_by_key(|&line| self.free[line].len());
-        let from = if self.units == 1 { fullest.unwrap_or(0) } else { 0 };
-        self.open_on(flash, host, from as u32)
+        let from = if self.units == 1 { self.longest_free() } else { 0 };
+        self.open_on(flash, host, from)
+    }
+
+    /// The unit whose next NAND block was freed first, of those that keep another one.
+    fn longest_free(&self) -> u32 {
+        let fronts =
+            (0..).zip(&self.free).filter_map(|(unit, line)| Some((unit, line.len(), line.front()?.2)));
+        fronts.min_by_key(|&(_, len, freed)| (len < 2, freed)).map_or(0, |(unit, ..)| unit)
     }
 
     /// As [`Pool::open`], with the block's first page on a parallel unit if that has a free NAND block.
@@ -236,7 +246,7 @@ impl Pool {
                 Some(from + position)
             };
             let taken = unit.and_then(|unit| self.free[unit as usize].pop_front());
-            let Some((member, _)) = taken else { panic!("a free NAND block was counted but is not there") };
+            let Some((member, ..)) = taken else { panic!("a free NAND block was counted but is not there") };
             debug_assert!(flash.nand().written(member) == 0 && !flash.nand().is_bad(member));
             self.free_count -= 1;
             self.members[(number * self.units + position) as usize] = member.0;
@@ -258,7 +268,7 @@ impl Pool {
             units => (self.reserve as usize, self.reserve * units),
         };
         for line in &self.free {
-            for &(_, erased) in line.iter().take(in_each.min(left as usize)) {
+            for &(_, erased, _) in line.iter().take(in_each.min(left as usize)) {
                 gate = flash.join(gate, erased);
                 left -= 1;
             }
@@ -406,7 +416,7 @@ impl Pool {
     /// Checks that every good NAND block is free or in one block; one sentence for the first breach.
     pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
         let mut seen = vec![0u8; self.owner.len()];
-        for &(member, _) in self.free.iter().flatten() {
+        for &(member, ..) in self.free.iter().flatten() {
             seen[member.0 as usize] += 1;
             if flash.nand().written(member) != 0 || flash.nand().is_bad(member) {
                 return Err(format!("NAND block {} is free but written or bad", member.0));
@@ -478,7 +488,7 @@ impl Pool {
     fn take(&mut self, member: Pbn) {
         let line = &mut self.free[self.geometry.unit_of(member) as usize];
         let before = line.len();
-        line.retain(|&(free, _)| free != member);
+        line.retain(|&(free, ..)| free != member);
         assert!(line.len() + 1 == before, "NAND block {} is not free", member.0);
         self.free_count -= 1;
     }

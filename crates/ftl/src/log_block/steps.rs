@@ -122,8 +122,8 @@ impl Core {
         let not_copied = (0..self.layout.block_pages).filter(|&offset| !is_staged(offset));
         let mut lpns = not_copied.filter_map(|offset| self.lpn(logical, offset));
         if lpns.any(|lpn| self.log_page(lpn).is_none() && self.lookup(flash, lpn).is_some()) {
-            // The home still holds a page: a trim failed that would have superseded it, or the home is another
-            // one now.
+            // The home still holds a page: a trim failed that would have superseded it, or the home is
+            // another one now.
             merging.block = NONE;
             return self.release(flash, block, Cause::Merge).map(|_| false);
         }

@@ -9,11 +9,11 @@
 //! | a sequence that becomes homes | [`Rises`] | `rise.rs` |
 //! | what is in memory | [`memory::parts`] | `memory.rs` |
 //!
-//! A page is at home, at its offset in its group's home, or in the log; a bit says which, and the log map says
-//! where in the log. So each read is one flash read, whatever was written in which order. A group that is
-//! *merged* gets a new home with its newest pages; its old home and its log pages are garbage at once. All
-//! log pages of a group go to the log blocks of one bin. When room is wanted, the groups of the front bin are
-//! merged; after the last one all log blocks of that bin are empty, and are erased without a copy.
+//! A page is at home, at its offset in its group's home, or in the log; a bit says which, and the log map
+//! says where in the log. So each read is one flash read, whatever was written in which order. A group that
+//! is *merged* gets a new home with its newest pages; its old home and its log pages are garbage at once.
+//! All log pages of a group go to the log blocks of one bin. When room is wanted, the groups of the front
+//! bin are merged; after the last one all log blocks of that bin are empty, and are erased without a copy.
 //!
 //! **The house.** Tide is a policy of [`LogBlock`]. That has the block map (a home is a data block), the log,
 //! the trim journal, checkpoints, and a recovery that needs no note of what was under way: every page carries
@@ -31,9 +31,13 @@
 //!   block is free when its group is merged: no home is ever collected.
 //! - **Consecutive pages lie in groups on different dies**, by turns: else a sequence would be read from one
 //!   die at a time. A group keeps its die for ever.
-//! - **As many merges at once as there are dies**, each a page a step, by turns. One merge keeps one die
-//!   busy, so fewer would make writes wait for it; more would only hold more blocks. They hold at most a
-//!   sixteenth of the spare blocks.
+//! - **One merge on each die at a time**, each a page a step, by turns ([`Lane`]). Merges chosen without
+//!   regard to dies leave a third of the dies idle and others with four, and a write then waits for the
+//!   longest queue. A die that has no more groups in the front bin goes on with the next bins. Merges hold
+//!   at most an eighth of the spare blocks.
+//! - **Two blocks for each merge**: the one that is filled, and the old home of the merge before, whose
+//!   erase waits for every program so far. With one, each merge would begin with that wait, and its steps
+//!   would pile up.
 //! - **A group is assigned to its bin by the first page that goes to the log** after a merge, not by the
 //!   merge. A group that is not written waits nowhere, and needs no stamp of its last merge.
 //! - **The bins ahead at the mean rate** are sqrt(2 L / S): what an open block a bin loses, and what a bin's
@@ -57,10 +61,14 @@ use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
 use rise::Rises;
-use timetable::{Timetable, NO_BIN};
+use timetable::{Timetable, LEAD, NO_BIN};
 
 /// Tide.
 pub type TideFtl = LogBlock<Tide>;
+
+/// Blocks that each merge under way has to itself: the one that it fills, and one whose erase has time until
+/// the next merge fills it.
+const BLOCKS_A_MERGE: u32 = 2;
 
 /// Log blocks that are kept for bins whose open block is full at the same time.
 const KEPT: u32 = 4;
@@ -77,12 +85,40 @@ const EARLY: Stat = Stat::new(
     "log blocks erased before their turn, as nothing in them was valid",
 );
 
+/// The groups whose homes are on one parallel unit, one of which is merged at a time.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    /// The first of them.
+    first: u32,
+    /// Bins that it is ahead of the front.
+    lead: u32,
+    /// No group of that bin comes before this one.
+    cursor: u32,
+    is_busy: bool,
+}
+
+impl Lane {
+    fn new(first: u32) -> Lane {
+        Lane { first, lead: 0, cursor: first, is_busy: false }
+    }
+
+    /// The front is another bin.
+    fn turn(&mut self) {
+        if self.lead == 0 {
+            self.cursor = self.first;
+        }
+        self.lead = self.lead.saturating_sub(1);
+    }
+}
+
 /// Groups, bins, and merges under way.
 #[derive(Clone, Debug)]
 pub struct Tide {
     table: Timetable,
-    /// No group before this one belongs to the front bin.
-    cursor: u32,
+    /// By parallel unit.
+    lanes: Vec<Lane>,
+    /// The lane that is asked first for the next merge.
+    lane: usize,
     /// The bin before the front, while log blocks of it are not empty.
     rest: Option<u8>,
     /// The first `active` of them are under way.
@@ -106,6 +142,11 @@ impl Tide {
 
     fn parts(&self, layout: &Layout, entries: u64) -> Vec<(&'static str, u64)> {
         memory::parts(layout, self.table.bins(), entries, self.rises.bytes())
+    }
+
+    fn lane_of(&mut self, group: u32) -> &mut Lane {
+        let lane = group as usize % self.lanes.len();
+        &mut self.lanes[lane]
     }
 
     // Writes
@@ -189,16 +230,16 @@ impl Tide {
         core.log_limit().saturating_sub(core.log_count())
     }
 
-    /// Whether merges are due: the front keeps its log blocks until its last group is merged, and the log must
-    /// not be full before that.
+    /// Whether merges are due: the front keeps its log blocks until its last group is merged, and the log
+    /// must not be full before that.
     fn is_room_wanted(&self, core: &Core) -> bool {
         self.room(core) <= self.table.most_units_soon() + KEPT + self.tail() + self.rises.room()
     }
 
-    /// Log blocks that the host may fill while the last merges of a bin are ended beside the first ones of the
-    /// next bin: half of their pages, at about eight for a page of the host.
+    /// Log blocks that the host may fill while the last merges of a bin are ended beside the first ones of
+    /// the next bin, at about six steps for each of its pages.
     fn tail(&self) -> u32 {
-        self.merges.len() as u32 / 16
+        self.merges.len() as u32 / 6
     }
 
     /// Steps for the page that is written next, so that merges free log blocks before the log is full.
@@ -206,7 +247,7 @@ impl Tide {
         let begun: u32 = self.merges[..self.active].iter().map(Merging::left).sum();
         let (work, kept) = match self.rest {
             // The last groups of the bin before: what is begun has to end, and then there is room again.
-            Some(_) => (begun, KEPT),
+            Some(_) => (self.active as u32 * self.block_pages, KEPT),
             None => {
                 let groups = self.table.groups_in(self.table.front());
                 (groups * self.block_pages + begun, KEPT + self.tail() + self.rises.room())
@@ -246,7 +287,9 @@ impl Tide {
         self.turn = at + 1;
         if core.step_merge(flash, &mut self.merges[at])? {
             flash.counters.count(&FULL_MERGES, 1);
-            self.flip_merging(self.merges[at].logical);
+            let group = self.merges[at].logical;
+            self.flip_merging(group);
+            self.lane_of(group).is_busy = false;
             self.active -= 1;
             self.merges.swap(at, self.active);
             self.erase_emptied(core, flash)?;
@@ -254,23 +297,22 @@ impl Tide {
         Ok(true)
     }
 
-    /// Begins a merge: of the front bin's next group, or of what is left in the bin before. The next bin is
-    /// the front when the last group of this one is begun.
+    /// Begins a merge: of the next group of a lane, or of what is left in the bin before the front. The next
+    /// bin is the front when the last group of this one is begun.
     fn begin<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         for _ in 0..self.table.bins() {
-            let front = self.table.front();
-            if self.table.groups_in(front) > 0 {
-                let Some(group) = self.table.next_of(front, self.cursor) else {
-                    panic!("the groups of bin {front} are not there")
-                };
-                self.cursor = group;
-                if self.is_merging(group) {
-                    // It came round again before it was merged.
-                    return Ok(());
-                }
+            while let Some(group) = self.next_group() {
                 if self.begin_group(core, flash, group)? {
                     return Ok(());
                 }
+            }
+            let front = self.table.front();
+            if self.table.groups_in(front) > 0 {
+                if self.active > 0 {
+                    return Ok(());
+                }
+                // Some groups came to the bin when their lane had passed it.
+                self.lanes.iter_mut().for_each(|lane| *lane = Lane::new(lane.first));
                 continue;
             }
             let open = self.table.set_open(front, None);
@@ -290,13 +332,31 @@ impl Tide {
             self.rest = (self.table.units_in(front) > 0).then_some(front);
             flash.counters.count(&BINS, 1);
             self.table.turn();
-            self.cursor = 0;
+            self.lanes.iter_mut().for_each(Lane::turn);
         }
         Ok(())
     }
 
-    /// A group that has a page in a log block of a bin that was merged, and is not being merged: recovery puts
-    /// the log blocks into bins that not all of their groups belong to.
+    /// The next group of a lane in which none is being merged. A lane that has no more in its bin goes on
+    /// with the next one, so that no die waits for the others.
+    fn next_group(&mut self) -> Option<u32> {
+        let (count, stride) = (self.lanes.len(), self.lanes.len() as u32);
+        for _ in 0..count {
+            let lane = &mut self.lanes[self.lane];
+            self.lane = (self.lane + 1) % count;
+            while !lane.is_busy && lane.lead <= LEAD {
+                if let Some(group) = self.table.next_of(lane.lead, lane.cursor, stride) {
+                    lane.cursor = group;
+                    return Some(group);
+                }
+                (lane.lead, lane.cursor) = (lane.lead + 1, lane.first);
+            }
+        }
+        None
+    }
+
+    /// A group that has a page in a log block of a bin that was merged, and is not being merged: recovery
+    /// puts the log blocks into bins that not all of their groups belong to.
     fn left_in<N: Nand>(&self, core: &Core, flash: &Flash<N>, bin: u8) -> Option<u32> {
         let pages = self.table.units_of(bin).flat_map(|unit| (0..self.block_pages).map(move |at| (unit, at)));
         let groups = pages.filter_map(|(unit, at)| Some(core.place(core.log_lpn(flash, unit, at)?).0));
@@ -318,6 +378,7 @@ impl Tide {
         flash.counters.count(&MERGED_PAGES, u64::from(pages));
         self.active += 1;
         self.flip_merging(group);
+        self.lane_of(group).is_busy = true;
         Ok(true)
     }
 }
@@ -352,10 +413,11 @@ impl Policy for Tide {
 
     fn share_out(config: &Config, layout: &Layout, spare: u32) -> (u32, u32) {
         let wanted = config.number(&Self::INFO, "merges", 0..=u32::MAX).unwrap_or(0);
-        let merging = match wanted {
+        let merges = match wanted {
             0 => (spare / 16).clamp(1, layout.width),
-            wanted => wanted.min(spare / 2),
+            wanted => wanted.min(spare / 4),
         };
+        let merging = BLOCKS_A_MERGE * merges;
         // The largest log whose map the budget has room for.
         let fits = |log: u32| {
             let mut layout = *layout;
@@ -382,9 +444,10 @@ impl Policy for Tide {
         let (groups, blocks) = (layout.logical_blocks, layout.physical_pages / layout.block_pages);
         Ok(Tide {
             table: Timetable::new(groups, blocks, layout.log_blocks, ahead),
-            cursor: 0,
+            lanes: (0..layout.width).map(Lane::new).collect(),
+            lane: 0,
             rest: None,
-            merges: vec![Merging::new(layout.block_pages); layout.merging as usize],
+            merges: vec![Merging::new(layout.block_pages); (layout.merging / BLOCKS_A_MERGE) as usize],
             active: 0,
             turn: 0,
             merging: vec![0; groups.div_ceil(64) as usize],

@@ -8,6 +8,9 @@ use crate::list::{linked, Links, List, NONE};
 /// A group that belongs to no bin.
 pub(super) const NO_BIN: u8 = u8::MAX;
 
+/// Bins that a parallel unit may be ahead of the front with its merges.
+pub(super) const LEAD: u32 = 2;
+
 /// What the timetable knows of a group, 4 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Group {
@@ -132,8 +135,10 @@ impl Timetable {
                 (square.isqrt() as u32).clamp(1, last)
             }
         };
-        ahead = ahead.min(last);
-        while ahead > 1 && self.is_crowded(self.bin_at(ahead)) {
+        // Units may be ahead of the front by some bins.
+        let least = (LEAD + 1).min(last);
+        ahead = ahead.clamp(least, last);
+        while ahead > least && self.is_crowded(self.bin_at(ahead)) {
             ahead -= 1;
         }
         self.assign(group, ahead);
@@ -211,10 +216,11 @@ impl Timetable {
         self.bins.iter().flat_map(|bin| bin.units.iter(&self.units))
     }
 
-    /// The first group of a bin at or after `from`.
-    pub(super) fn next_of(&self, bin: u8, from: u32) -> Option<u32> {
-        let at = self.groups[from as usize..].iter().position(|group| group.bin == bin)?;
-        Some(from + at as u32)
+    /// The first group of the bin `ahead` of the front among `from`, `from + stride` and so on.
+    pub(super) fn next_of(&self, ahead: u32, from: u32, stride: u32) -> Option<u32> {
+        let bin = self.bin_at(ahead);
+        let groups = (from..self.groups.len() as u32).step_by(stride as usize);
+        groups.into_iter().find(|&group| self.groups[group as usize].bin == bin)
     }
 
     /// Checks that the bins count their groups.
