@@ -42,7 +42,7 @@ struct Unit {
 
 linked!(Unit);
 
-/// The timetable.
+/// When each group is merged: the ring of bins, and the bin of each group.
 #[derive(Clone, Debug)]
 pub(super) struct Timetable {
     groups: Vec<Group>,
