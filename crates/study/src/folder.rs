@@ -8,6 +8,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -191,7 +192,10 @@ fn unwritable(path: &Path, error: &(impl ToString + ?Sized)) -> StudyError {
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StudyError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = || {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        // Readable by whom the umask allows, as any other file.
+        let permissions = fs::Permissions::from_mode(0o666);
+        let mut file =
+            tempfile::Builder::new().prefix(".ftl-").permissions(permissions).tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
