@@ -35,6 +35,10 @@ const EAGER: &[(&str, &str, &[&str])] = &[
     ("tide", "sequence", &["2", "4", "0"]),
 ];
 
+/// Schemes that do more with more memory than the least they can be opened with: tide's log is as large as the
+/// memory for its map, and without a large one no sequence is written straight to its home.
+const MORE_MEMORY: &[&str] = &["tide"];
+
 impl Shape {
     /// A shape by chance, on which `S` can be opened.
     pub fn random<S: Scheme>(
@@ -79,6 +83,10 @@ impl Shape {
                 let value = values[dice.below(values.len() as u32) as usize];
                 config.parameters.insert(name.to_owned(), value.to_owned());
             }
+        }
+        if MORE_MEMORY.contains(&S::INFO.name) {
+            let more = config.cache_bytes * [1, 4, 16][dice.below(3) as usize];
+            config.cache_bytes = more.min(u64::from(exported) * 8);
         }
         let device = Device::tiny(geometry, exported);
         Shape { device, options, config, born_bad: 0 }.fitted::<S>()

@@ -21,6 +21,8 @@ fn cut(faults: bool) {
                             MERGES.iter().filter(|kind| report.stats.get(kind.name) > Some(&0)).count();
                         let merges = schemes::LOG_BLOCK.contains(&info.name);
                         assert!(!merges || merged >= least, "{}: {:?}", info.name, report.stats);
+                        // Sequences that became homes, and groups that were merged.
+                        assert!(info.name != "tide" || merged == 2, "{:?}", report.stats);
                     }
                     Err(failure) => panic!("{failure}"),
                 }
