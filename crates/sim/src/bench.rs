@@ -6,7 +6,7 @@
 //! of a rate.
 
 use ftl::schemes::Visitor;
-use ftl::{Config, Scheme};
+use ftl::{Config, OpenError, Scheme};
 use nand::timing::{AnyTiming, NoClock};
 use nand::{Device, SimOptions};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use crate::plan::{self, HostSoftware};
 use crate::reference::Verify;
 use crate::results::Kind;
 use crate::run::{impossible, new_rig, queued, reserved, run_phase, RunError};
-use crate::spec::{CacheSize, Load, PhaseSpec, Series};
+use crate::spec::{CacheSize, Load, PhaseSpec, Series, FULL_TABLE_ENTRY_BYTES};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct BenchOptions {
     pub device: Device,
     /// The small one; none leaves it out.
     pub small: Option<Device>,
-    /// Share of the full table in the cache.
+    /// Memory for mapping, doubled for a scheme that refuses it.
     pub cache: CacheSize,
     /// Bytes written by the preconditioning of the large device.
     pub precondition_bytes: u64,
@@ -251,7 +251,13 @@ impl<S: Scheme> Bed<S, NoClock> {
         let mut config = Config::new(exported, options.cache.bytes(exported)?);
         config.parameters = ftl::schemes::parameters(name, &config.parameters);
         let faults = SimOptions { seed: options.seed, ..SimOptions::default() };
-        let rig = new_rig(device, &config, &faults, options.verify).map_err(RunError::Open)?;
+        let full_table = u64::from(exported) * FULL_TABLE_ENTRY_BYTES;
+        let rig = loop {
+            match new_rig(device, &config, &faults, options.verify) {
+                Err(OpenError::Config(_)) if config.cache_bytes < full_table => config.cache_bytes *= 2,
+                rig => break rig.map_err(RunError::Open)?,
+            }
+        };
         Ok(Bed { rig, device: device.clone(), seed: options.seed, phases: 0 })
     }
 
