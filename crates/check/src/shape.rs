@@ -35,8 +35,8 @@ const EAGER: &[(&str, &str, &[&str])] = &[
     ("tide", "sequence", &["2", "4", "0"]),
 ];
 
-/// Schemes that do more with more memory than the least they can be opened with: tide's log is as large as the
-/// memory for its map, and without a large one no sequence is written straight to its home.
+/// Schemes that do more with more memory than the least they can be opened with: tide's log is as large as
+/// the memory for its map, and without a large one no sequence is written straight to its home.
 const MORE_MEMORY: &[&str] = &["tide"];
 
 impl Shape {
