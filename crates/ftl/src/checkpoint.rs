@@ -130,8 +130,9 @@ pub(crate) fn write<N: Nand>(
         flash.space.close(stream);
     }
     for stream in FRONTIERS {
-        // The search begins at a frontier: what lies beyond it must be newer than the checkpoint.
-        if flash.space.is_overtaken(flash.nand(), stream) {
+        // The search begins at a frontier: what lies beyond it must be newer than the checkpoint, and what is
+        // newer must lie beyond it.
+        if flash.space.is_uneven(flash.nand(), stream) {
             flash.space.close(stream);
         }
     }

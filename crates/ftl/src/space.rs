@@ -8,6 +8,7 @@
 use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Geometry, Nand, PageKind, Pbn, Ppn};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Where pages of one sort are written, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,17 +60,54 @@ struct Superblock {
 
 linked!(Superblock);
 
+/// Where a stream writes next. It has all units of its superblock, or a *lane*: some neighbouring ones, while
+/// other streams write the others.
 #[derive(Clone, Copy, Debug)]
 struct Frontier {
     superblock: u32,
     cursor: u32,
+    /// Where the cursor stands behind the last page: as far behind the superblock's end as the lane's first
+    /// unit lies behind the first one.
     end: u32,
+    /// Behind the last page of the lane in the cursor's row; the end, where there is no lane.
+    row_end: u32,
+    /// Units of the lane; 0 for all.
+    lane: u32,
     /// Some pages ahead cannot be used (bad blocks, or blocks written further than others before a power
     /// cut).
     ragged: bool,
 }
 
-const SHUT: Frontier = Frontier { superblock: NONE, cursor: 0, end: 0, ragged: false };
+const SHUT: Frontier = Frontier { superblock: NONE, cursor: 0, end: 0, row_end: 0, lane: 0, ragged: false };
+
+impl Frontier {
+    /// Takes the page at the cursor, on a device of `units` units.
+    #[inline]
+    fn take(&mut self, units: u32) -> Ppn {
+        let ppn = Ppn(self.cursor);
+        self.cursor += 1;
+        if self.cursor == self.row_end && self.lane > 0 {
+            self.cursor += units - self.lane;
+            self.row_end += units;
+        }
+        ppn
+    }
+
+    /// Whether a page from the cursor on belongs to it.
+    #[inline]
+    fn has(&self, ppn: Ppn, units: u32) -> bool {
+        self.lane == 0 || (ppn.0 % units).wrapping_sub(self.end % units) < self.lane
+    }
+
+    #[inline]
+    fn left(&self, units: u32) -> u32 {
+        if self.lane == 0 || self.cursor == self.end {
+            return self.end - self.cursor;
+        }
+        let last_row_end = self.end - units + self.lane;
+        (last_row_end - self.row_end) / units * self.lane + self.row_end - self.cursor
+    }
+}
 
 /// The state of every superblock and page, in the controller's memory.
 #[derive(Clone, Debug)]
@@ -225,7 +263,7 @@ impl Space {
     /// Pages a stream can still write before it opens a superblock.
     #[inline]
     pub fn left(&self, stream: Stream) -> u32 {
-        self.frontiers[stream.0].end - self.frontiers[stream.0].cursor
+        self.frontiers[stream.0].left(self.geometry.units())
     }
 
     /// The pages of one superblock that a stream will write next, in order: of its own one, or, when that is
@@ -244,9 +282,14 @@ impl Space {
                 (first.0, end.0)
             })
         };
+        let units = self.geometry.units();
+        let in_lane = move |ppn| frontier.cursor == frontier.end || frontier.has(ppn, units);
         (from..end).map(Ppn).filter(move |&ppn| {
             let (block, page) = self.geometry.block_of(ppn);
-            !nand.is_bad(block) && !self.suspect[block.0 as usize] && nand.written(block) <= page
+            in_lane(ppn)
+                && !nand.is_bad(block)
+                && !self.suspect[block.0 as usize]
+                && nand.written(block) <= page
         })
     }
 
@@ -278,8 +321,7 @@ impl Space {
                 self.open(nand, stream, superblock, kind);
                 continue;
             }
-            let ppn = Ppn(frontier.cursor);
-            frontier.cursor += 1;
+            let ppn = frontier.take(self.geometry.units());
             let (superblock, ragged) = (frontier.superblock, frontier.ragged);
             if ragged && !self.is_next(nand, ppn) {
                 continue;
@@ -305,40 +347,95 @@ impl Space {
     }
 
     fn open<N: Nand>(&mut self, nand: &N, stream: Stream, superblock: u32, kind: PageKind) {
-        self.epoch += 1;
+        self.begin(nand, superblock, kind);
         let (first, end) = self.pages_of(superblock);
+        let ragged = self.superblocks[superblock as usize].capacity < end.0 - first.0;
+        self.frontiers[stream.0] =
+            Frontier { superblock, cursor: first.0, end: end.0, row_end: end.0, lane: 0, ragged };
+    }
+
+    /// A superblock that was free is open from now on, and must be given to a stream at once.
+    fn begin<N: Nand>(&mut self, nand: &N, superblock: u32, kind: PageKind) {
+        self.epoch += 1;
         let it = &mut self.superblocks[superblock as usize];
         it.state = State::Open;
         it.kind = kind;
         it.epoch = self.epoch;
-        let ragged = it.capacity < end.0 - first.0;
         debug_assert!((0..self.geometry.units()).all(|unit| {
             let block = Pbn(superblock * self.geometry.units() + unit);
             nand.is_bad(block) || nand.written(block) == 0
         }));
-        self.frontiers[stream.0] = Frontier { superblock, cursor: first.0, end: end.0, ragged };
     }
 
-    /// Whether a page at or after the stream's next one is spent. A power cut can leave that, as dies do not
-    /// keep step.
-    pub(crate) fn is_overtaken<N: Nand>(&self, nand: &N, stream: Stream) -> bool {
+    /// Opens the next free superblock for data, and gives `units` of it to a stream, in place of what that
+    /// has. `None` when none is free.
+    pub(crate) fn open_lane<N: Nand>(&mut self, nand: &N, stream: Stream, units: Range<u32>) -> Option<u32> {
+        let (superblock, _) = self.free.pop_front()?;
+        self.close(stream);
+        self.begin(nand, superblock, PageKind::Data);
+        self.lend(nand, stream, superblock, units);
+        Some(superblock)
+    }
+
+    /// Gives `units` of an open superblock to a stream, in place of what that has: of each the pages that are
+    /// not written. No other stream may have any of them.
+    pub(crate) fn lend<N: Nand>(&mut self, nand: &N, stream: Stream, superblock: u32, units: Range<u32>) {
+        assert!(self.state(superblock) == State::Open && !units.is_empty());
+        if self.frontiers[stream.0].superblock != superblock {
+            self.close(stream);
+        }
+        let width = self.geometry.units();
+        let rows = units.clone().filter_map(|unit| {
+            let block = Pbn(superblock * width + unit);
+            let is_usable = !nand.is_bad(block) && !self.is_suspect(block);
+            is_usable.then(|| nand.written(block))
+        });
+        let row = rows.clone().min().unwrap_or(self.geometry.pages_per_block);
+        let ragged = rows.clone().count() < units.len() || rows.max().is_some_and(|most| most > row);
+        let (first, end) = self.pages_of(superblock);
+        let is_all = units.len() as u32 == width;
+        let cursor = first.0 + row * width + units.start;
+        self.frontiers[stream.0] = Frontier {
+            superblock,
+            cursor,
+            end: end.0 + units.start,
+            row_end: if is_all { end.0 } else { cursor + units.len() as u32 },
+            lane: if is_all { 0 } else { units.len() as u32 },
+            ragged,
+        };
+    }
+
+    /// Pages of an open superblock that are not spent.
+    pub(crate) fn unwritten<N: Nand>(&self, nand: &N, superblock: u32) -> u32 {
+        let (units, pages) = (self.geometry.units(), self.geometry.pages_per_block);
+        let blocks = (0..units).map(|unit| Pbn(superblock * units + unit));
+        let usable = blocks.filter(|&block| !nand.is_bad(block) && !self.is_suspect(block));
+        usable.map(|block| pages - nand.written(block)).sum()
+    }
+
+    /// Whether a page at or after the stream's next one is spent, or one before it may be unwritten. A power
+    /// cut can leave that, as dies do not keep step; lanes have it as a rule.
+    pub(crate) fn is_uneven<N: Nand>(&self, nand: &N, stream: Stream) -> bool {
         let Some((superblock, next)) = self.frontier(stream) else { return false };
         let units = self.geometry.units();
-        (0..units).map(|unit| Pbn(superblock * units + unit)).any(|block| {
-            let written = nand.written(block);
-            !nand.is_bad(block) && written > 0 && self.geometry.page_in(block, written - 1) >= next
-        })
+        let is_lane = self.frontiers[stream.0].lane > 0;
+        is_lane
+            || (0..units).map(|unit| Pbn(superblock * units + unit)).any(|block| {
+                let written = nand.written(block);
+                !nand.is_bad(block) && written > 0 && self.geometry.page_in(block, written - 1) >= next
+            })
     }
 
-    /// Ends a stream's superblock, full or not: from now on it can be collected.
+    /// Ends a stream's superblock, full or not: from now on it can be collected, unless other streams have
+    /// lanes of it.
     pub(crate) fn close(&mut self, stream: Stream) {
-        let superblock = self.frontiers[stream.0].superblock;
-        if superblock != NONE {
-            self.superblocks[superblock as usize].state = State::Closed;
-            if self.is_listed(superblock) {
-                self.link(superblock);
-            }
-            self.frontiers[stream.0] = SHUT;
+        let superblock = std::mem::replace(&mut self.frontiers[stream.0], SHUT).superblock;
+        if superblock == NONE || self.frontiers.iter().any(|other| other.superblock == superblock) {
+            return;
+        }
+        self.superblocks[superblock as usize].state = State::Closed;
+        if self.is_listed(superblock) {
+            self.link(superblock);
         }
     }
 
@@ -386,6 +483,20 @@ impl Space {
             at = (at / 64 + 1) * 64;
         }
         None
+    }
+
+    /// As [`Space::next_valid`], in `units` of a superblock alone.
+    pub(crate) fn next_valid_in(&self, from: Ppn, end: Ppn, units: &Range<u32>) -> Option<Ppn> {
+        let width = self.geometry.units();
+        let mut from = from;
+        loop {
+            let found = self.next_valid(from, end)?;
+            let (row, unit) = (found.0 - found.0 % width, found.0 % width);
+            if units.contains(&unit) {
+                return Some(found);
+            }
+            from = Ppn(if unit < units.start { row } else { row + width } + units.start);
+        }
     }
 
     /// Marks the block of a failed program: it is written no further, and retired when collected.
@@ -556,8 +667,14 @@ impl Space {
         match (stream, found.tail) {
             (Some(stream), Some(tail)) => {
                 assert!(self.frontiers[stream.0].superblock == NONE);
-                self.frontiers[stream.0] =
-                    Frontier { superblock: found.superblock, cursor: tail.0, end: end.0, ragged: true };
+                self.frontiers[stream.0] = Frontier {
+                    superblock: found.superblock,
+                    cursor: tail.0,
+                    end: end.0,
+                    row_end: end.0,
+                    lane: 0,
+                    ragged: true,
+                };
             }
             _ => {
                 it.state = State::Closed;

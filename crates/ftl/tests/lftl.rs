@@ -2,9 +2,11 @@
 //! recovery of models. The conformance suite and the power-cut sweep of crate `check` go further.
 
 use ftl::schemes::lftl::Lftl;
+use ftl::schemes::page::PageMap;
 use ftl::{Config, Counters, Device, HostOp, Scheme, Seen};
 use nand::timing::NoClock;
 use nand::{Done, Geometry, Lpn, Nand, PageKind, Pbn, Ppn, SimNand, SimOptions};
+use std::collections::{BTreeMap, BTreeSet};
 
 type Array = SimNand<NoClock>;
 
@@ -103,6 +105,73 @@ fn what_was_written_in_streams_is_read_once_from_little_memory() {
         "{once} of the reads take one flash read; a table of 80,000 bytes for a budget of {BUDGET}"
     );
     assert!(counters.model_hits > u64::from(EXPORTED) * 8 / 10, "{}", counters.model_hits);
+}
+
+#[test]
+fn streams_that_write_at_once_have_blocks_of_their_own() {
+    let mut config = Config::new(EXPORTED, BUDGET);
+    config.parameters.insert("subspace".to_owned(), "1024".to_owned());
+    let mut bed = Bed(Device::open(array(0, 0), &config).expect("it fits"));
+    for page in 0..1024 {
+        (0..16).for_each(|stream| bed.ask(HostOp::Write, stream * 1024 + page, 1));
+    }
+    let mut streams: BTreeMap<Pbn, BTreeSet<u32>> = BTreeMap::new();
+    let geometry = bed.0.nand().geometry().clone();
+    for (lpn, ppn) in bed.pages() {
+        streams.entry(geometry.block_of(ppn).0).or_default().insert(lpn.0 / 1024);
+    }
+    let single = streams.values().filter(|streams| streams.len() == 1).count();
+    assert!(single * 10 > streams.len() * 7, "{single} of {} blocks hold one stream", streams.len());
+    let superblocks: BTreeSet<u32> = streams.keys().map(|block| block.0 / geometry.units()).collect();
+    assert!(superblocks.len() < 80, "16 streams of 4 superblocks each lie in {}", superblocks.len());
+    let made = bed.0.counters();
+    let share = own(made, "regression_outliers") as f64 / own(made, "regression_points") as f64;
+    assert!(share < 0.1, "{share} of the mappings are outliers");
+    bed.0.check().expect("sound");
+}
+
+/// Pages programmed for each page that the host writes, while 16 streams and random writes go on for several
+/// volumes on a device that is nearly full. `streams` pages of ten belong to streams.
+fn wear<S: Scheme + Clone + Send + 'static>(exported: u32, streams: u32, config: &Config) -> f64 {
+    let mut device: Device<S, _> = Device::open(array(10_000, 0), config).expect("it fits");
+    let mut write = |first: u32, pages: u32| {
+        let outcome = device.request(HostOp::Write, Lpn(first), pages, Done::READY, &mut |_, _| {});
+        assert!(outcome.is_ok_and(|outcome| outcome.failed == 0));
+    };
+    let subspace = exported / 16;
+    let (mut next, mut random) = ([0; 16], 1u64);
+    (0..exported).for_each(|lpn| write(lpn, 1));
+    let mut written = 0;
+    while written < 6 * exported {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let [of, kind, pages] = [40, 48, 56].map(|bit| (random >> bit) as u32 % 256);
+        let pages = pages % 24 + 1;
+        if kind % 10 < streams {
+            let at = &mut next[of as usize % 16];
+            let pages = pages.min(subspace - *at);
+            write(of % 16 * subspace + *at, pages);
+            *at = (*at + pages) % subspace;
+        } else {
+            write((random >> 16) as u32 % (exported - pages), pages);
+        }
+        written += pages;
+    }
+    device.check().expect("sound");
+    device.counters().write_amplification().expect("it was written")
+}
+
+#[test]
+fn full_lanes_are_collected_however_many_streams_there_are() {
+    for (exported, streams) in [(24_576, 5), (24_576, 10), (26_000, 0), (26_000, 9)] {
+        let mut config = Config::new(exported, 20_000);
+        config.parameters.insert("subspace".to_owned(), "1024".to_owned());
+        let lftl = wear::<Lftl>(exported, streams, &config);
+        let page = wear::<PageMap>(exported, streams, &Config::new(exported, 1 << 20));
+        assert!(
+            lftl < page * 1.2,
+            "{exported} pages, {streams} of ten in streams: {lftl} programs a page, the page map {page}"
+        );
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::mapping::{Mapping, Moved, Pages, Update};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
 use nand::{Done, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
+use std::ops::Range;
 
 /// A closed superblock whose valid pages are taken one after the other, in the order in which they lie, until
 /// it can be erased.
@@ -35,6 +36,8 @@ struct Victim {
     gain: u32,
     cursor: Ppn,
     end: Ppn,
+    /// The units whose pages are taken now; empty before the first are.
+    lane: Range<u32>,
     cause: Cause,
 }
 
@@ -63,7 +66,7 @@ impl Victim {
         let gain = flash.space.capacity_of(superblock).saturating_sub(valid).max(1);
         flash.space.collect(superblock);
         let (cursor, end) = flash.space.pages_of(superblock);
-        Victim { superblock, valid, gain, cursor, end, cause }
+        Victim { superblock, valid, gain, cursor, end, lane: 0..0, cause }
     }
 
     /// Steps for each page that the host writes, so that it is erased, after `steps` of them, when what it
@@ -81,10 +84,28 @@ impl Victim {
         flash.space.kind(self.superblock)
     }
 
-    /// The first valid page that was not passed.
+    /// The first valid page that was not passed. Pages that were written as one lane are taken in the order
+    /// in which they were written.
     #[inline]
-    fn next<N: Nand>(&self, flash: &Flash<N>) -> Option<Ppn> {
-        flash.space.next_valid(self.cursor, self.end)
+    fn next<N: Nand, M: Mapping, P: Placement<M>>(
+        &mut self,
+        flash: &Flash<N>,
+        parts: &Parts<M, P>,
+    ) -> Option<Ppn> {
+        let units = flash.nand().geometry().units();
+        loop {
+            let found = match self.lane.len() as u32 {
+                0 => None,
+                all if all == units => flash.space.next_valid(self.cursor, self.end),
+                _ => flash.space.next_valid_in(self.cursor, self.end, &self.lane),
+            };
+            if found.is_some() || self.lane.end == units {
+                return found;
+            }
+            let lane = parts.placement.lane(&parts.mapping, self.superblock, self.lane.end);
+            self.lane = lane.start..lane.end.min(units);
+            self.cursor = flash.space.pages_of(self.superblock).0;
+        }
     }
 
     /// Passes a page: it is dealt with.
@@ -234,7 +255,7 @@ impl<C> Collector<C> {
                 None if self.copies.is_empty() => self.next_pages(flash, parts),
                 None => self.commit_from_now_on(),
             },
-            Phase::Taking => match self.victim.as_ref().and_then(|victim| victim.next(flash)) {
+            Phase::Taking => match self.victim.as_mut().and_then(|victim| victim.next(flash, parts)) {
                 Some(from) if self.is_translation(flash) => self.relocate(flash, parts, from),
                 Some(from) if self.copies.has_room() => self.take(flash, parts, from),
                 None if C::IN_PIECES && self.copies.is_empty() => self.finish(flash, journal),

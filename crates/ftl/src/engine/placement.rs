@@ -8,6 +8,7 @@ use crate::mapping::{Mapping, Update};
 use crate::scheme::{Config, ConfigError, Memory};
 use crate::space::Stream;
 use nand::{Done, Lpn, Nand, PageKind, Ppn, Result, Source};
+use std::ops::Range;
 
 /// What the engine and its collector work on.
 #[derive(Clone, Debug)]
@@ -56,6 +57,13 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
         after: Done,
     ) -> Result<(Ppn, Done)> {
         flash.program(stream, PageKind::Data, lpn.0, content, from, cause, after)
+    }
+
+    /// The units of a superblock, from `unit` on, that one stream wrote while others wrote the others: their
+    /// pages belong together.
+    #[inline]
+    fn lane(&self, _mapping: &M, _superblock: u32, unit: u32) -> Range<u32> {
+        unit..u32::MAX
     }
 
     /// Whether [`Placement::gather`] should be asked.

@@ -427,6 +427,17 @@ impl<N: Nand> Flash<N> {
         self.gates.resize(self.gates.len() + streams, (0, Done::READY));
     }
 
+    /// As [`Space::lend`].
+    pub(crate) fn lend(&mut self, stream: Stream, superblock: u32, units: std::ops::Range<u32>) {
+        self.space.lend(&self.nand, stream, superblock, units);
+    }
+
+    /// Opens a superblock for data that streams may share, and gives it to one of them as a whole at first.
+    pub(crate) fn open_lane(&mut self, stream: Stream) -> Option<u32> {
+        let units = self.nand.geometry().units();
+        self.space.open_lane(&self.nand, stream, 0..units)
+    }
+
     /// A page is not needed any more. It stays readable until its superblock is erased.
     #[inline]
     pub fn invalidate(&mut self, ppn: Ppn) {

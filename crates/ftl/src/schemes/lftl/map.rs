@@ -2,11 +2,12 @@
 
 use super::cache::{Answer, Cache, PutOut, MODEL_BYTES, NODE_BYTES, POINT_BYTES};
 use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
-use super::open::Open;
+use super::open::{Lane, Open};
 use super::record::{Chunk, Covering, Packer, Parts};
 use super::stats;
 use crate::counters::Cause;
 use crate::flash::Flash;
+use crate::list::NONE;
 use crate::mapping::{How, Lookup, Pages};
 use crate::records::{record_in, Records};
 use crate::table::{entry, mapped, UNMAPPED};
@@ -17,6 +18,9 @@ use std::ops::Range;
 const LINEAR_BYTES: usize = 48;
 /// Bytes made free before a translation page is read: what most misses need.
 const USUAL_BYTES: u64 = NODE_BYTES + 2 * MODEL_BYTES + 2 * POINT_BYTES;
+
+/// Controller work of training after which other work may come in between, ns.
+const SLICE_NS: u64 = 5_000;
 
 /// What the mapping is made of.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +50,17 @@ pub struct Shape {
 struct Logged {
     group: u16,
     point: Point,
+}
+
+/// Of which linear groups log mappings are trained.
+#[derive(Clone, Copy, Debug)]
+pub enum Trained {
+    /// All.
+    All,
+    /// Those of a superblock.
+    Superblock(u32),
+    /// A lane: superblock and node.
+    Lane(u32, u32),
 }
 
 /// Directory, TP nodes, block lists and training.
@@ -292,7 +307,7 @@ impl Map {
         let subspace = (lpn.0 / self.shape.subspace_pages) as usize;
         // A page that recovery found in a block retired since its superblock was opened is in no linear
         // group.
-        let logs = self.lists.local(ppn).is_some();
+        let logs = self.lists.has(ppn);
         self.logs[subspace] += u32::from(logs);
         self.logs[subspace] -= u32::from(was_log);
         self.cache.set(lpn, ppn.0, programmed, logs);
@@ -300,25 +315,29 @@ impl Map {
         self.clean_below = self.clean_below.min(self.place(lpn).0);
         if self.cache.log_bytes() > self.shape.log_bytes {
             let most = (0..self.logs.len()).max_by_key(|&at| (self.logs[at], std::cmp::Reverse(at)));
-            self.train(flash, most.unwrap_or(0) as u32, None);
+            self.train(flash, most.unwrap_or(0) as u32, Trained::All);
         }
         Ok(at)
     }
 
     // Training
 
-    /// The superblock is full, or its stream left it: its linear group is closed, and models are made of what
-    /// was written to it.
-    pub fn close<N: Nand>(&mut self, flash: &mut Flash<N>, superblock: u32) {
-        for subspace in 0..self.logs.len() {
-            if self.logs[subspace] > 0 {
-                self.train(flash, subspace as u32, Some(superblock));
-            }
+    /// Linear groups are closed: models are made of what was written to them.
+    pub fn close<N: Nand>(&mut self, flash: &mut Flash<N>, which: Trained) {
+        for subspace in 0..self.logs.len() as u32 {
+            self.close_of(flash, subspace, which);
         }
     }
 
-    /// Makes models of the log mappings of a subspace: of those in one superblock, or of all.
-    fn train<N: Nand>(&mut self, flash: &mut Flash<N>, subspace: u32, only: Option<u32>) {
+    /// Linear groups that one subspace wrote are closed.
+    pub fn close_of<N: Nand>(&mut self, flash: &mut Flash<N>, subspace: u32, which: Trained) {
+        if self.logs[subspace as usize] > 0 {
+            self.train(flash, subspace, which);
+        }
+    }
+
+    /// Makes models of the log mappings of a subspace in some groups.
+    fn train<N: Nand>(&mut self, flash: &mut Flash<N>, subspace: u32, which: Trained) {
         let first = subspace * self.shape.subspace_pages;
         let end = (first + self.shape.subspace_pages).min(self.shape.exported_pages);
         let mut logged = std::mem::take(&mut self.logged);
@@ -331,7 +350,12 @@ impl Map {
             let Some((group, local)) = self.lists.local(Ppn(point.ppn)) else {
                 unreachable!("PPN {} was programmed in a block that is in no linear group", point.ppn)
             };
-            if only.is_none_or(|superblock| self.lists.superblock_of(group) == superblock) {
+            let is_meant = match which {
+                Trained::All => true,
+                Trained::Superblock(superblock) => self.lists.superblock_of(group) == superblock,
+                Trained::Lane(superblock, node) => self.lists.is_of(group, superblock, node),
+            };
+            if is_meant {
                 logged.push(Logged { group, point: ((lpn.0 - first) as u16, local) });
             }
         }
@@ -345,10 +369,24 @@ impl Map {
         self.logged = logged;
     }
 
+    /// The controller looks at so many points, in slices: a request of the host waits for one of them at
+    /// most.
+    fn work<N: Nand>(&self, flash: &mut Flash<N>, points: u64) -> Done {
+        let mut ns = points * self.shape.train_ns;
+        let mut done = Done::READY;
+        while ns > 0 {
+            let slice = ns.min(SLICE_NS);
+            done = flash.compute(slice, done);
+            ns -= slice;
+        }
+        done
+    }
+
     /// Makes models of `self.points`, all of one linear group.
     fn train_points<N: Nand>(&mut self, flash: &mut Flash<N>, subspace: u32, group: u16) {
-        let superblock = self.lists.superblock_of(group);
-        let is_there = |stream| flash.space.frontier(stream).is_some_and(|open| open.0 == superblock);
+        let lists = &self.lists;
+        let is_there =
+            |lane: &Lane| lane.superblock != NONE && lists.is_of(group, lane.superblock, lane.node);
         self.open.take_exemplary(subspace, is_there, &mut self.exemplary);
         let state = &mut self.random;
         let mut random = |below: u32| {
@@ -356,8 +394,7 @@ impl Map {
             ((u64::from(*state) * u64::from(below)) >> 32) as u32
         };
         self.trainer.train(group, &self.points, &self.exemplary, &mut random);
-        let ns = self.trainer.looked_at * self.shape.train_ns;
-        let trained = flash.compute(ns, Done::READY);
+        let trained = self.work(flash, self.trainer.looked_at);
         let first = Lpn(subspace * self.shape.subspace_pages);
         let mut outliers = self.trainer.outliers.len() as u64;
         for at in 0..self.trainer.outliers.len() {
@@ -490,7 +527,7 @@ impl Map {
     fn train_chunks<N: Nand>(&mut self, flash: &mut Flash<N>, chunks: Range<u32>) {
         for chunk in chunks {
             if self.cache.logs_of(chunk) > 0 {
-                self.train(flash, self.first_lpn(chunk).0 / self.shape.subspace_pages, None);
+                self.train(flash, self.first_lpn(chunk).0 / self.shape.subspace_pages, Trained::All);
             }
         }
     }

@@ -15,10 +15,14 @@
 //! | log mappings, training when a group is closed | [`map::Map::put`], [`map::Map::close`] | memory |
 //!
 //! **Choices**, where the paper is silent or something had to differ:
-//! - A linear group is a superblock, a block of each parallel unit, without bad ones
-//!   ([`linear::BlockLists`]). How many are open, and what is done when there are too few to spare: [`open`].
-//! - **When models are made.** When a superblock is full; and earlier, of what there is so far, when log
-//!   mappings take more than the share `log` of the budget (one superblock of them would take 256 KiB), or
+//! - A linear group is a lane: the blocks of a superblock in some neighbouring units, without bad ones, as
+//!   many as a stream needs for its share of what the host writes ([`linear::BlockLists`]). How wide lanes
+//!   are, how many are open, and what is done when there is little to spare: [`open`].
+//! - Collection takes the pages of a victim lane by lane, so that those of a stream stay in order.
+//! - **How models are made.** In one pass that follows each run of points (`method=runs`), or by the paper's
+//!   RANSAC (`method=ransac`), in slices: a request of the host waits for one slice at most.
+//! - **When models are made.** When a lane is full; and earlier, of what there is so far, when log
+//!   mappings take more than the share `log` of the budget (a superblock of them would take 256 KiB), or
 //!   have to be written back. A model that continues another one in the same chunk becomes one with it when
 //!   the chunk is written back, so that early training costs no bytes.
 //! - **A chunk** is 512 LPAs, fewer where a translation page could not hold two of the largest. A model is
@@ -34,13 +38,14 @@
 //! - **A host write** looks its old page up, to invalidate it, as in the other schemes.
 //! - **Memory.** Everything counts: directory, block lists, subspaces, TP nodes, and the free bytes that the
 //!   directory may need when translation pages are split. The sum is asserted to be within the budget
-//!   whenever anything is added. RANSAC works on the log mappings where they are.
+//!   whenever anything is added. Training works on the log mappings where they are.
 //! - **Controller work**: 0.65 us a prediction, and `train_ns` = 16 ns for each point looked at in each pass
 //!   over the points: in LearnedFTL's measurements 512 mappings are sorted and trained in 50 us on a
 //!   Cortex-A72, of which sorting takes five parts in six, and LFTL need not sort.
 
 pub mod cache;
 mod collect;
+mod lanes;
 pub mod linear;
 pub mod map;
 pub mod open;
@@ -58,7 +63,7 @@ use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
 use crate::table::mapped;
 use cache::Answer;
-use linear::{BlockLists, Settings};
+use linear::{BlockLists, Method, Settings};
 use map::{Map, Shape};
 use nand::{Done, Geometry, Lpn, Nand, Oob, Result, Vtpn};
 use open::Open;
@@ -100,6 +105,14 @@ impl Map {
 
     fn settings(config: &Config) -> Result<Settings, ConfigError> {
         Ok(Settings {
+            method: match config.parameter(&Self::INFO, "method").as_str() {
+                "runs" => Method::Runs,
+                "ransac" => Method::Ransac,
+                other => {
+                    let what = format!("scheme lftl: method = '{other}'; runs or ransac is needed");
+                    return Err(ConfigError(what));
+                }
+            },
             inliers: config.number(&Self::INFO, "inliers", 0.01..=1.0)?,
             rounds: config.number(&Self::INFO, "lines", 1.0..=10_000.0)? as u32,
             ..Settings::default()
@@ -139,15 +152,29 @@ impl Mapping for Map {
             Parameter {
                 name: "groups",
                 default: "auto",
-                what: "linear groups open for subspaces of their own; auto: three quarters of the spare superblocks",
+                what: "subspaces that may have an open linear group of their own; auto: as many as there are write streams, up to 48",
+            },
+            Parameter {
+                name: "lanes",
+                default: "8",
+                what: "lanes into which a superblock may be divided among streams, a power of two up to 32",
             },
             Parameter {
                 name: "log",
                 default: "0.125",
                 what: "share of the memory that log mappings may take before models are made of some",
             },
-            Parameter { name: "lines", default: "64", what: "lines looked for in what is trained together; 1 is the paper's" },
-            Parameter { name: "inliers", default: "0.95", what: "share of points on the first line that ends RANSAC" },
+            Parameter {
+                name: "method",
+                default: "runs",
+                what: "how lines are found: runs, in one pass, or ransac, the paper's",
+            },
+            Parameter {
+                name: "lines",
+                default: "64",
+                what: "ransac: lines looked for in what is trained together; 1 is the paper's",
+            },
+            Parameter { name: "inliers", default: "0.95", what: "ransac: share of points on the first line that ends it" },
             Parameter { name: "ahead", default: "16", what: "linear chunks loaded with the one asked for" },
             Parameter { name: "predict_ns", default: "650", what: "controller work of a prediction, ns" },
             Parameter { name: "train_ns", default: "16", what: "controller work of a point in a pass of training, ns" },
@@ -163,7 +190,9 @@ impl Mapping for Map {
     fn new<N: Nand>(flash: &mut Flash<N>, _records: &Records, config: &Config) -> Result<Self, ConfigError> {
         let geometry = flash.nand().geometry().clone();
         let shape = Self::shape_of(config, &geometry)?;
-        let lists = BlockLists::new(&geometry).map_err(|what| ConfigError(format!("scheme lftl: {what}")))?;
+        let lanes = config.number(&Self::INFO, "lanes", 1.0..=f64::from(linear::MOST_LANES))? as u32;
+        let lists =
+            BlockLists::new(&geometry, lanes).map_err(|what| ConfigError(format!("scheme lftl: {what}")))?;
         let list_bytes = lists.list_bytes();
         if flash.reserve(0, list_bytes as u32).is_err() {
             return Err(ConfigError(format!(
@@ -172,13 +201,13 @@ impl Mapping for Map {
                 geometry.oob_bytes
             )));
         }
-        let (subspaces, spare) = (config.exported_pages.div_ceil(shape.subspace_pages), flash.space.spare);
+        let subspaces = config.exported_pages.div_ceil(shape.subspace_pages);
         let streams = match config.parameter(&Self::INFO, "groups").as_str() {
-            "auto" => Open::limit(spare, subspaces),
-            _ => (config.number(&Self::INFO, "groups", 0.0..=200.0)? as u32).min(spare),
+            "auto" => subspaces.min(open::MOST_STREAMS),
+            _ => config.number(&Self::INFO, "groups", 0.0..=f64::from(open::MOST_STREAMS))? as u32,
         };
-        let open =
-            Open::new(config.exported_pages, shape.subspace_pages, geometry.superblock_pages(), streams);
+        let superblock = (geometry.units(), geometry.superblock_pages());
+        let open = Open::new(config.exported_pages, shape.subspace_pages, superblock, streams, lists.lanes());
         Self::check_budget(&shape, lists.bytes() + open.bytes())?;
         Ok(Map::with(shape, lists, open, Self::settings(config)?, geometry.page_bytes))
     }
@@ -276,7 +305,7 @@ impl Update for Map {
         };
         let done = self.put(flash, records, lpn, ppn, programmed, Cause::Translation, old.done)?;
         if let Some((_, local)) = self.lists.local(ppn) {
-            self.open.wrote(lpn, local);
+            self.open.programmed(lpn, local);
         }
         Ok(Lookup { done, ..old })
     }

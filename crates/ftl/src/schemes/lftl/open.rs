@@ -1,35 +1,93 @@
 //! Subspaces, and the linear groups that are open for them.
 //!
-//! The paper gives each subspace an open linear group. A group is a superblock here, and a device has as many
-//! subspaces as half its superblocks, but only a handful of superblocks to spare: all that are open for a
-//! subspace in which nothing is written lie idle. So
+//! The paper gives each subspace an open linear group of K blocks. A device has as many subspaces as half its
+//! superblocks, and only a handful of superblocks to spare. So
 //! - a group of its own goes to a subspace with a write stream: one whose last [`STREAM_PAGES`] pages, more
 //!   or less, followed on one another ([`Subspace::wrote`]). Random writes between them do not end a stream,
-//!   and go to the same group, as in the paper;
-//! - at most three quarters of the spare superblocks are open at once ([`Open::limit`]), and none is opened
-//!   where that would start collection;
-//! - a stream that finds no superblock takes over the open one that was not written for longest, if no page
-//!   went to it while the host wrote a quarter of a superblock. Its linear group ends there, early, and the
-//!   next one begins in the same superblock: no page is lost. The local PPAs run on, and the models of the
-//!   one cannot tell of the other;
-//! - everything else shares one group. What is trained together is always of one subspace, so sharing makes
-//!   models shorter, as long as the requests that interleave, but no less exact.
+//!   and go to the same group, as in the paper. Everything else shares one group;
+//! - a group is a *lane* of a superblock ([`super::linear::BlockLists`]): streams that write at once fill one
+//!   superblock together, each on dies of its own. What a stream writes of all that the host writes
+//!   ([`Rate`]) is its share of the dies, so that a single stream has all of them, and lanes of one
+//!   superblock are full at about the same time. Where there is room to spare, lanes are wider than that,
+//!   over more superblocks;
+//! - a request that would take more than [`TURN`] rows of its lane goes to the shared lane, which has all
+//!   dies ([`Open::is_striped`]). It is a run by itself, and would wait for the few dies of its lane;
+//! - free space says how many superblocks and lanes are open ([`Open::allowance`]). A stream that finds
+//!   neither units that are free nor another superblock takes over a lane in which no page went while the
+//!   host wrote a quarter of a superblock. A linear group that ends early for that loses nothing but the
+//!   length of its models;
+//! - where collection is near ([`ROOMY`]), nobody gets a lane of its own: what other lanes have left becomes
+//!   shared, too, and all shared lanes take turns. So no superblock stays open for a few pages, which could
+//!   not be collected, and a burst has as many dies as under a scheme with one stream. What streams wrote in
+//!   turn is still runs, one a request.
 
-use super::linear::Point;
+use super::linear::{Point, ROOT};
 use super::record::MOST_LPAS;
 use crate::list::NONE;
 use crate::space::Stream;
 use nand::Lpn;
+use std::ops::Range;
 
 /// Pages in a row that make a stream.
 const STREAM_PAGES: u8 = 64;
 /// The exemplary set: as many points as a sample of RANSAC has.
 const EXEMPLARY: usize = 3;
-/// Bytes of a subspace as a firmware would pack it: LPAs that continue its stream and its other writes, how
-/// much was in sequence, its group.
-const SUBSPACE_BYTES: u64 = 2 * 2 + 1 + 1;
-/// Bytes of an open group: its owner, its last use, the exemplary set.
-const GROUP_BYTES: u64 = 2 + 4 + 4 * EXEMPLARY as u64 + 1;
+/// Bytes of a rate as a firmware would pack it: where the count began, the count, what it was before.
+const RATE_BYTES: u64 = 4 + 2 + 1;
+/// Bytes of a subspace: LPAs that continue its stream and its other writes, how much was in sequence, its
+/// lane, its log mappings, its rate.
+const SUBSPACE_BYTES: u64 = 2 * 2 + 1 + 1 + 2 + RATE_BYTES;
+/// Bytes of a lane: its owner, its last use, its place, the exemplary set.
+const LANE_BYTES: u64 = 2 + 4 + 3 + 4 * EXEMPLARY as u64 + 1;
+/// Bytes of the shared lane's number and turn, and of the request that goes there.
+const SHARED_BYTES: u64 = 1 + 2 + 2 * 4;
+/// Bytes of an open superblock: its number, its opening, which nodes are free.
+const SHEET_BYTES: u64 = 2 + 4 + 8;
+/// Rows of a lane that a request may take; a longer one goes to the shared lanes. So many rows of a shared
+/// lane are written before the next one has its turn.
+const TURN: u32 = 2;
+/// Pages over which a rate is taken.
+const RATE_PAGES: u32 = 512;
+/// A rate of everything that the host writes.
+const WHOLE: u32 = 1024;
+/// Free superblocks above those that begin a collection from which on there is room to spare.
+pub const ROOMY: u32 = 3;
+/// The owner of the shared lane.
+pub const SHARED: u32 = NONE - 1;
+/// Streams that can have lanes at once.
+pub const MOST_STREAMS: u32 = 48;
+/// What share of the host's pages somebody writes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    /// The host's pages when the count began.
+    since: u64,
+    pages: u32,
+    /// The share when it ended last, 0 for none.
+    before: u32,
+}
+
+impl Rate {
+    /// A page was written, the host's `writes`-th.
+    fn count(&mut self, writes: u64) {
+        let elapsed = writes - self.since;
+        if self.pages >= RATE_PAGES {
+            *self = Rate { since: writes, pages: 0, before: self.share(writes) };
+        } else if elapsed > 128 * u64::from(self.pages + 32) {
+            // It was not written for long: what it was says nothing.
+            *self = Rate { since: writes, pages: 0, before: 0 };
+        }
+        self.pages += 1;
+    }
+
+    /// Of [`WHOLE`], at least 1.
+    fn share(&self, writes: u64) -> u32 {
+        if self.pages < RATE_PAGES / 8 && self.before > 0 {
+            return self.before;
+        }
+        let share = u64::from(self.pages * WHOLE) / (writes - self.since).max(1);
+        (share as u32).clamp(1, WHOLE)
+    }
+}
 
 /// What is known of a subspace.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +96,9 @@ struct Subspace {
     next: [u32; 2],
     /// Pages in sequence, less those that were not; at most [`STREAM_PAGES`].
     sequential: u8,
-    /// The group that its stream writes; 0 for the shared one.
-    group: u8,
+    /// The lane that it had last.
+    lane: u8,
+    rate: Rate,
 }
 
 impl Subspace {
@@ -61,10 +120,15 @@ impl Subspace {
 
 /// An open linear group.
 #[derive(Clone, Copy, Debug)]
-struct Group {
-    stream: Stream,
-    /// The subspace that it is open for; `NONE` for the shared one, and for those that were never opened.
-    owner: u32,
+pub struct Lane {
+    /// Who writes its pages.
+    pub stream: Stream,
+    /// The subspace that it is open for, [`SHARED`], or `NONE`.
+    pub owner: u32,
+    /// Its superblock, `NONE` if it never had one.
+    pub superblock: u32,
+    /// Its node there.
+    pub node: u32,
     /// The page of the host that was written to it last, counted from the first.
     used: u64,
     /// Pages whose LPA followed on the one before, all of one subspace.
@@ -74,108 +138,300 @@ struct Group {
     last: (u32, u16),
 }
 
-/// Subspaces and open groups.
+/// An open superblock that is divided into lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct Sheet {
+    /// Its number.
+    pub superblock: u32,
+    /// The number of its opening.
+    pub epoch: u32,
+    /// Nodes that belong to no lane and were not written, a bit each.
+    free: u64,
+}
+
+/// Subspaces, lanes and open superblocks.
 #[derive(Clone, Debug)]
 pub struct Open {
     subspace_pages: u32,
     subspaces: Vec<Subspace>,
-    /// The shared group first.
-    groups: Vec<Group>,
-    /// The group chosen last.
+    /// The lane that the shared pages go to, and how many go there before another one has its turn.
+    shared_lane: usize,
+    turn: u32,
+    /// That of [`Stream::HOST`] first.
+    lanes: Vec<Lane>,
+    sheets: Vec<Sheet>,
+    /// The lane chosen last.
     chosen: usize,
     writes: u64,
-    /// Pages of the host after which a group that was not written can be taken over.
+    /// Pages of the host after which a lane that was not written can be taken over.
     cold: u64,
+    /// Levels below the root of a superblock's tree of lanes.
+    deepest: u32,
+    /// Units of a superblock.
+    units: u32,
+    /// Pages that the request under way has still to write to the shared lane, because its own is narrow.
+    striped: Range<u32>,
 }
 
 impl Open {
-    /// Subspaces of `subspace_pages` pages that share [`Stream::HOST`], and `streams` further groups.
-    pub fn new(exported_pages: u32, subspace_pages: u32, superblock_pages: u32, streams: u32) -> Open {
+    /// Subspaces of `subspace_pages` pages, up to `streams` of them with lanes of their own, on superblocks
+    /// of up to `most_lanes` lanes.
+    pub fn new(
+        exported_pages: u32,
+        subspace_pages: u32,
+        superblock: (u32, u32),
+        streams: u32,
+        most_lanes: u32,
+    ) -> Open {
+        let (units, superblock_pages) = superblock;
         assert!((subspace_pages as usize).is_multiple_of(MOST_LPAS) || subspace_pages.is_power_of_two());
-        let group = |stream: Stream| Group {
+        let lane = |stream: Stream| Lane {
             stream,
             owner: NONE,
+            superblock: NONE,
+            node: ROOT,
             used: 0,
             exemplary: [(0, 0); EXEMPLARY],
             found: 0,
             exemplary_of: NONE,
             last: (NONE, 0),
         };
-        let shared = std::iter::once(group(Stream::HOST));
+        let (host, streams) = (std::iter::once(lane(Stream::HOST)), streams.min(MOST_STREAMS) as usize);
         Open {
             subspace_pages,
             subspaces: vec![
-                Subspace { next: [NONE; 2], sequential: 0, group: 0 };
+                Subspace { next: [NONE; 2], sequential: 0, lane: 0, rate: Rate::default() };
                 exported_pages.div_ceil(subspace_pages) as usize
             ],
-            groups: shared.chain((0..streams as usize).map(|at| group(Stream::further(at)))).collect(),
+            shared_lane: 0,
+            turn: 0,
+            lanes: host.chain((0..streams).map(|at| lane(Stream::further(at)))).collect(),
+            sheets: Vec::with_capacity(streams + 1),
             chosen: 0,
             writes: 0,
             cold: u64::from(superblock_pages / 4),
+            deepest: most_lanes.ilog2(),
+            units,
+            striped: 0..0,
         }
     }
 
-    /// How many groups of their own subspaces may have, on a device with that many superblocks to spare.
-    pub fn limit(spare_superblocks: u32, subspaces: u32) -> u32 {
-        (spare_superblocks * 3 / 4).min(subspaces).min(200)
-    }
-
-    /// Bytes in use.
+    /// Bytes in use, and for the superblocks that may be open.
     pub fn bytes(&self) -> u64 {
-        self.subspaces.len() as u64 * SUBSPACE_BYTES + self.groups.len() as u64 * GROUP_BYTES
+        self.subspaces.len() as u64 * SUBSPACE_BYTES
+            + self.lanes.len() as u64 * (LANE_BYTES + SHEET_BYTES)
+            + SHARED_BYTES
     }
 
-    /// How many parts the address space is split into.
-    pub fn subspaces(&self) -> u32 {
-        self.subspaces.len() as u32
+    /// Lanes, that of [`Stream::HOST`] included.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
     }
 
-    /// Groups, the shared one included.
-    pub fn groups(&self) -> usize {
-        self.groups.len()
+    /// The open superblocks.
+    pub fn sheets(&self) -> &[Sheet] {
+        &self.sheets
     }
 
-    /// The stream of the group that the host's next version of `lpn` goes to. `left` tells the pages that a
-    /// stream's superblock still has, and `spare` that one can be opened without starting collection.
-    pub fn choose(&mut self, lpn: Lpn, left: impl Fn(Stream) -> u32, spare: bool) -> Stream {
+    /// The host writes a page, the first of `rest` of a request. Returns whose lane it should go to: that of
+    /// its subspace, if there is a stream or the subspace has a lane which `has_room`, or a shared one; and
+    /// the lane of the subspace, if that is meant and it has one.
+    pub fn wrote(&mut self, lpn: Lpn, rest: u32, has_room: impl Fn(Stream) -> bool) -> (u32, Option<usize>) {
+        self.writes += 1;
         let subspace = lpn.0 / self.subspace_pages;
         let it = &mut self.subspaces[subspace as usize];
-        let streams = it.wrote(lpn);
-        let own = usize::from(it.group);
-        let has_own = own > 0 && self.groups[own].owner == subspace;
-        let chosen = if has_own && (left(self.groups[own].stream) > 0 || (streams && spare)) {
-            own
-        } else if streams {
-            self.for_stream(left, spare)
-        } else {
-            0
-        };
-        self.writes += 1;
-        let group = &mut self.groups[chosen];
-        group.used = self.writes;
-        if chosen > 0 && group.owner != subspace {
-            group.owner = subspace;
-            (group.found, group.exemplary_of) = (0, NONE);
+        let streams = it.wrote(lpn) && self.lanes.len() > 1;
+        let own = usize::from(it.lane);
+        let has_own = self.lanes[own].owner == subspace && has_room(self.lanes[own].stream);
+        if (has_own || streams) && !self.is_striped(lpn, rest, subspace, has_own.then_some(own)) {
+            self.subspaces[subspace as usize].rate.count(self.writes);
+            let own = Some(own).filter(|&own| self.lanes[own].owner == subspace);
+            return (subspace, own);
         }
-        self.subspaces[subspace as usize].group = chosen as u8;
-        self.chosen = chosen;
-        self.groups[chosen].stream
+        (SHARED, None)
     }
 
-    fn for_stream(&self, left: impl Fn(Stream) -> u32, spare: bool) -> usize {
-        let own = || (1..self.groups.len()).map(|at| (at, &self.groups[at]));
-        let unused = own().filter(|_| spare).find(|(_, group)| left(group.stream) == 0);
-        let is_cold = |group: &Group| group.used + self.cold < self.writes;
-        let cold = || {
-            let cold = own().filter(|(_, group)| left(group.stream) > 0 && is_cold(group));
-            cold.min_by_key(|(_, group)| group.used)
+    /// Whether a page that could go to a lane of its subspace belongs to a request that is too long for that
+    /// lane.
+    fn is_striped(&mut self, lpn: Lpn, rest: u32, subspace: u32, own: Option<usize>) -> bool {
+        if self.striped.start != lpn.0 || self.striped.is_empty() {
+            let depth = match own {
+                Some(own) => self.lanes[own].node.ilog2(),
+                None => self.depth(subspace, 1),
+            };
+            let is_long = depth > 0 && rest > TURN * (self.units >> depth);
+            self.striped = lpn.0..if is_long { lpn.0 + rest } else { lpn.0 };
+        }
+        let is_striped = !self.striped.is_empty();
+        self.striped.start += u32::from(is_striped);
+        is_striped
+    }
+
+    /// The page goes to that lane.
+    pub fn choose(&mut self, lane: usize) -> Stream {
+        self.chosen = lane;
+        if self.lanes[lane].owner == SHARED {
+            if self.shared_lane != lane || self.turn == 0 {
+                self.turn = TURN * self.width(lane);
+            }
+            (self.shared_lane, self.turn) = (lane, self.turn - 1);
+        }
+        self.lanes[lane].used = self.writes;
+        self.lanes[lane].stream
+    }
+
+    /// Units of a lane.
+    pub fn width(&self, lane: usize) -> u32 {
+        (self.units >> self.lanes[lane].node.ilog2()).max(1)
+    }
+
+    /// Whether enough pages in a row went to the shared lane.
+    pub fn is_turn_over(&self) -> bool {
+        self.turn == 0
+    }
+
+    /// Whether the shared lanes with room have together as many dies as there are.
+    pub fn is_wide(&self, has_room: impl Fn(Stream) -> bool) -> bool {
+        let shared = (0..self.lanes.len()).filter(|&at| self.lanes[at].owner == SHARED);
+        let width: u32 = shared.filter(|&at| has_room(self.lanes[at].stream)).map(|at| self.width(at)).sum();
+        width >= self.units
+    }
+
+    /// The next shared lane with room, behind the one that the shared pages went to.
+    pub fn next_shared(&self, has_room: impl Fn(Stream) -> bool) -> Option<usize> {
+        let (count, now) = (self.lanes.len(), self.shared_lane);
+        let turns = (now + 1..=now + count).map(|at| at % count);
+        turns.into_iter().find(|&at| self.lanes[at].owner == SHARED && has_room(self.lanes[at].stream))
+    }
+
+    /// The lane of a stream.
+    pub fn lane_of(&self, stream: Stream) -> Option<usize> {
+        self.lanes.iter().position(|lane| lane.stream == stream)
+    }
+
+    /// How far down the tree the lane of an owner lies that is as wide as its share of what the host writes,
+    /// `times` over. A shared lane has all dies.
+    pub fn depth(&self, owner: u32, times: u32) -> u32 {
+        let Some(Subspace { rate, .. }) = self.subspaces.get(owner as usize) else { return 0 };
+        // A stream that is measured a little fast must not get twice the dies.
+        let wanted = rate.share(self.writes) * times * 7 / 8;
+        (0..self.deepest).take_while(|depth| WHOLE >> (depth + 1) >= wanted).count() as u32
+    }
+
+    /// Pages that may be unwritten in open superblocks when another one is opened, with `spare` superblocks
+    /// free above those at which collection begins.
+    pub fn allowance(superblock_pages: u32, spare: u32) -> u32 {
+        superblock_pages / 8 + superblock_pages / 2 * spare.saturating_sub(ROOMY)
+    }
+
+    /// How many times its share of the dies a stream gets where so many superblocks are to spare.
+    pub fn generosity(spare: u32) -> u32 {
+        (spare / 4).clamp(1, 4)
+    }
+
+    /// Forgets superblocks that are not open any more.
+    pub fn keep_sheets(&mut self, is_open: impl Fn(&Sheet) -> bool) {
+        self.sheets.retain(is_open);
+    }
+
+    /// Whether units of an open superblock belong to no lane yet.
+    pub fn has_free(&self, superblock: u32) -> bool {
+        self.sheets.iter().any(|sheet| sheet.superblock == superblock && sheet.free != 0)
+    }
+
+    /// A superblock was opened, or found open. Gives its first lane, at `depth`; `divide` hears of the nodes
+    /// above it.
+    pub fn add_sheet(&mut self, superblock: u32, epoch: u32, depth: u32, mut divide: impl FnMut(u32)) -> u32 {
+        self.sheets.push(Sheet { superblock, epoch, free: 1 << ROOT });
+        self.take_node(self.sheets.len() - 1, ROOT, depth, |_, node| divide(node))
+    }
+
+    /// Takes the first part at `depth` of a free node; the other parts are free.
+    fn take_node(&mut self, at: usize, node: u32, depth: u32, mut divide: impl FnMut(u32, u32)) -> u32 {
+        let (sheet, mut node) = (&mut self.sheets[at], node);
+        sheet.free &= !(1 << node);
+        while node.ilog2() < depth {
+            divide(sheet.superblock, node);
+            node *= 2;
+            sheet.free |= 1 << (node + 1);
+        }
+        node
+    }
+
+    /// Takes a free node, at `depth` if there is one, else from a wider one, which is divided (`divide` hears
+    /// of it); or, if `narrow` ones will do, the widest. Superblocks that were opened first come first.
+    pub fn take_free(
+        &mut self,
+        depth: u32,
+        narrow: bool,
+        divide: impl FnMut(u32, u32),
+    ) -> Option<(u32, u32)> {
+        let nodes = |sheet: &Sheet| {
+            let free = sheet.free;
+            (ROOT..64).filter(move |node| free >> node & 1 == 1)
         };
-        unused.or_else(cold).map_or(0, |(at, _)| at)
+        let mut best: Option<(usize, u32)> = None;
+        for (at, sheet) in self.sheets.iter().enumerate() {
+            for node in nodes(sheet).filter(|node| narrow || node.ilog2() <= depth) {
+                // Of the wide enough ones the narrowest, else the widest.
+                let rank = |node: u32| match node.ilog2() {
+                    enough if enough <= depth => depth - enough,
+                    narrow => 64 + narrow,
+                };
+                if best.is_none_or(|(_, other)| rank(node) < rank(other)) {
+                    best = Some((at, node));
+                }
+            }
+        }
+        let (at, node) = best?;
+        let node = self.take_node(at, node, depth, divide);
+        Some((self.sheets[at].superblock, node))
     }
 
-    /// A page of the host was programmed in the group that was chosen for it: gathers the exemplary set.
-    pub fn wrote(&mut self, lpn: Lpn, local: u16) {
-        let it = &mut self.groups[self.chosen];
+    /// A lane that has no room is there for another owner.
+    pub fn unused(&self, has_room: impl Fn(Stream) -> bool) -> Option<usize> {
+        (1..self.lanes.len()).chain([0]).find(|&at| !has_room(self.lanes[at].stream))
+    }
+
+    /// The lane with room that was not written for longest, if for long enough.
+    pub fn cold(&self, has_room: impl Fn(Stream) -> bool) -> Option<usize> {
+        let is_cold = |lane: &Lane| lane.used + self.cold < self.writes && has_room(lane.stream);
+        let cold = (0..self.lanes.len()).filter(|&at| is_cold(&self.lanes[at]));
+        cold.min_by_key(|&at| self.lanes[at].used)
+    }
+
+    /// The lane of another owner than the shared pages that has the most pages left, if any has one.
+    pub fn fullest(&self, left: impl Fn(Stream) -> u32) -> Option<usize> {
+        let own = (0..self.lanes.len()).filter(|&at| self.lanes[at].owner != SHARED);
+        let fullest = own.max_by_key(|&at| (left(self.lanes[at].stream), at));
+        fullest.filter(|&at| left(self.lanes[at].stream) > 0)
+    }
+
+    /// The lane that the shared pages go to, if there is one.
+    pub fn shared_lane(&self) -> Option<usize> {
+        Some(self.shared_lane).filter(|&lane| self.lanes[lane].owner == SHARED)
+    }
+
+    /// A lane belongs to `owner` from now on.
+    pub fn give(&mut self, lane: usize, owner: u32) {
+        let it = &mut self.lanes[lane];
+        it.owner = owner;
+        (it.found, it.exemplary_of, it.last) = (0, NONE, (NONE, 0));
+        if let Some(subspace) = self.subspaces.get_mut(owner as usize) {
+            subspace.lane = lane as u8;
+        }
+    }
+
+    /// A lane lies there from now on.
+    pub fn put(&mut self, lane: usize, superblock: u32, node: u32) {
+        let it = &mut self.lanes[lane];
+        (it.superblock, it.node) = (superblock, node);
+        (it.found, it.exemplary_of, it.last) = (0, NONE, (NONE, 0));
+    }
+
+    /// A page of the host was programmed in the lane that was chosen for it: gathers the exemplary set.
+    pub fn programmed(&mut self, lpn: Lpn, local: u16) {
+        let it = &mut self.lanes[self.chosen];
         let follows = it.last == (lpn.0.wrapping_sub(1), local.wrapping_sub(1));
         it.last = (lpn.0, local);
         let subspace = lpn.0 / self.subspace_pages;
@@ -186,21 +442,13 @@ impl Open {
         }
     }
 
-    /// The exemplary set that was gathered for a subspace in the superblock that a stream writes, if
-    /// `is_there`; gathering begins anew.
-    pub fn take_exemplary(&mut self, subspace: u32, is_there: impl Fn(Stream) -> bool, set: &mut Vec<Point>) {
+    /// The exemplary set that was gathered for a subspace in a lane which `is_there`; gathering begins anew.
+    pub fn take_exemplary(&mut self, subspace: u32, is_there: impl Fn(&Lane) -> bool, set: &mut Vec<Point>) {
         set.clear();
-        let of = |group: &&mut Group| group.exemplary_of == subspace && is_there(group.stream);
-        if let Some(group) = self.groups.iter_mut().find(of) {
-            set.extend_from_slice(&group.exemplary[..group.found]);
-            (group.found, group.exemplary_of) = (0, NONE);
-        }
-    }
-
-    /// The superblock of a stream is full: no exemplary set goes on from there.
-    pub fn closed(&mut self, stream: Stream) {
-        for group in self.groups.iter_mut().filter(|group| group.stream == stream) {
-            (group.found, group.exemplary_of, group.last) = (0, NONE, (NONE, 0));
+        let of = |lane: &&mut Lane| lane.exemplary_of == subspace && is_there(lane);
+        if let Some(lane) = self.lanes.iter_mut().find(of) {
+            set.extend_from_slice(&lane.exemplary[..lane.found]);
+            (lane.found, lane.exemplary_of) = (0, NONE);
         }
     }
 }
@@ -212,44 +460,102 @@ mod tests {
     const SUBSPACE: u32 = 1024;
 
     fn open(streams: u32) -> Open {
-        Open::new(16 * SUBSPACE, SUBSPACE, 800, streams)
+        Open::new(16 * SUBSPACE, SUBSPACE, (8, 800), streams, 8)
     }
 
-    fn choose(open: &mut Open, lpn: u32, left: impl Fn(Stream) -> u32, spare: bool) -> usize {
-        open.choose(Lpn(lpn), left, spare);
-        open.chosen
-    }
-
-    fn write(open: &mut Open, first: u32, pages: u32, left: u32, spare: bool) -> Vec<usize> {
-        (first..first + pages).map(|lpn| choose(open, lpn, |_| left, spare)).collect()
+    fn write(open: &mut Open, first: u32, pages: u32) -> Vec<u32> {
+        (first..first + pages).map(|lpn| open.wrote(Lpn(lpn), 1, |_| true).0).collect()
     }
 
     #[test]
-    fn a_stream_gets_a_group_and_keeps_it_through_random_writes() {
+    fn a_stream_is_told_from_random_writes() {
         let mut open = open(2);
-        let groups = write(&mut open, 0, 100, 0, true);
-        assert_eq!((groups[0], groups[99]), (0, 1));
-        assert_eq!(write(&mut open, 700, 1, 10, true), [1]);
-        assert_eq!(write(&mut open, 100, 1, 10, false), [1]);
-        assert_eq!(
-            write(&mut open, 5 * SUBSPACE + 7, 1, 10, true),
-            [0],
-            "a random write elsewhere is shared"
-        );
+        let owners = write(&mut open, 0, 100);
+        assert_eq!((owners[0], owners[99]), (SHARED, 0));
+        assert_eq!(write(&mut open, 700, 1), [0], "a random write in a subspace with a stream");
+        assert_eq!(write(&mut open, 100, 1), [0]);
+        assert_eq!(write(&mut open, 5 * SUBSPACE + 7, 1), [SHARED], "a random write elsewhere");
     }
 
     #[test]
-    fn a_stream_without_a_superblock_shares_until_one_is_cold() {
+    fn a_lane_is_as_wide_as_the_share_of_its_stream() {
+        let mut open = open(4);
+        write(&mut open, 0, 600);
+        assert_eq!(open.depth(0, 1), 0, "all is its own");
+        for at in 0..900 {
+            (0..4).for_each(|stream| drop(write(&mut open, (4 + stream) * SUBSPACE + at, 1)));
+        }
+        let depths: Vec<u32> = (4..8).map(|subspace| open.depth(subspace, 1)).collect();
+        assert_eq!(depths, [2; 4], "a quarter each");
+        assert_eq!(open.depth(5, 2), 1, "twice its share");
+        assert_eq!(open.depth(5, 4), 0);
+    }
+
+    #[test]
+    fn a_request_that_is_long_for_its_lane_is_shared() {
+        let mut open = open(4);
+        for at in 0..900 {
+            (0..4).for_each(|stream| drop(write(&mut open, (4 + stream) * SUBSPACE + at, 1)));
+        }
+        let mut request = |first: u32, pages: u32| -> Vec<u32> {
+            (0..pages).map(|at| open.wrote(Lpn(first + at), pages - at, |_| true).0).collect()
+        };
+        let first = 4 * SUBSPACE + 900;
+        assert_eq!(request(first, 4), [4; 4], "two rows of two dies");
+        assert_eq!(request(first + 4, 5), [SHARED; 5]);
+        assert_eq!(request(first + 9, 1), [4]);
+    }
+
+    #[test]
+    fn shared_lanes_take_turns_of_two_rows() {
         let mut open = open(2);
-        let unopened = |stream: Stream| if stream == Stream::further(1) { 0 } else { 10 };
-        assert_eq!(write(&mut open, 0, 100, 0, true)[99], 1);
-        let second = (SUBSPACE..SUBSPACE + 100).map(|lpn| choose(&mut open, lpn, unopened, true));
-        assert_eq!(second.last(), Some(2));
-        let third = |open: &mut Open, from, pages| write(open, 2 * SUBSPACE + from, pages, 7, false);
-        assert_eq!(third(&mut open, 0, 90)[89], 0);
-        let later = third(&mut open, 90, 200);
-        assert_eq!(later[199], 1, "the group of subspace 0 was not written for 200 pages");
-        assert_eq!(write(&mut open, 100, 1, 7, false), [2], "whose stream takes that of subspace 1");
+        for (lane, node) in [(0, 2), (2, 6)] {
+            open.give(lane, SHARED);
+            open.put(lane, 3, node);
+        }
+        let mut turn = |lane| {
+            let pages = (1..100).find(|_| {
+                open.choose(lane);
+                open.is_turn_over()
+            });
+            (pages, open.next_shared(|_| true), open.is_wide(|_| true))
+        };
+        assert_eq!(turn(0), (Some(8), Some(2), false));
+        assert_eq!(turn(2), (Some(4), Some(0), false), "six of eight dies");
+        open.give(1, SHARED);
+        open.put(1, 3, 7);
+        assert!(open.is_wide(|_| true));
+    }
+
+    #[test]
+    fn free_nodes_are_divided_and_all_of_them_are_used() {
+        let mut open = open(4);
+        let mut divided = Vec::new();
+        assert_eq!(open.add_sheet(7, 1, 2, |node| divided.push((7, node))), 4);
+        let mut take = |open: &mut Open, depth, narrow| {
+            open.take_free(depth, narrow, |superblock, node| divided.push((superblock, node)))
+        };
+        assert_eq!(take(&mut open, 2, false), Some((7, 5)), "the narrowest that is wide enough");
+        assert_eq!(take(&mut open, 0, false), None);
+        assert_eq!(take(&mut open, 0, true), Some((7, 3)), "the widest, where nothing is wide enough");
+        assert_eq!(take(&mut open, 3, true), None);
+        assert_eq!(divided, [(7, 1), (7, 2)]);
+    }
+
+    #[test]
+    fn a_lane_is_taken_over_when_it_is_cold() {
+        let mut open = open(2);
+        open.give(1, 0);
+        open.give(2, 1);
+        write(&mut open, 0, 100);
+        open.choose(1);
+        write(&mut open, SUBSPACE, 150);
+        open.choose(2);
+        assert_eq!(open.cold(|stream| stream != Stream::HOST), None);
+        write(&mut open, SUBSPACE + 150, 100);
+        assert_eq!(open.cold(|stream| stream != Stream::HOST), Some(1), "250 pages went elsewhere");
+        assert_eq!(open.unused(|stream| stream == Stream::HOST), Some(1));
+        assert_eq!(open.fullest(|stream| stream.0 as u32), Some(2));
     }
 
     #[test]
@@ -257,7 +563,7 @@ mod tests {
         let mut open = open(1);
         let mut set = Vec::new();
         for (lpn, local) in [(10, 0), (11, 1), (2000, 2), (2001, 3), (12, 4), (13, 5), (14, 6), (15, 7)] {
-            open.wrote(Lpn(lpn), local);
+            open.programmed(Lpn(lpn), local);
         }
         open.take_exemplary(1, |_| true, &mut set);
         assert!(set.is_empty());

@@ -362,7 +362,7 @@ mod tests {
             page_bytes: 4096,
             oob_bytes: 64,
         };
-        let mut lists = BlockLists::new(&geometry).unwrap();
+        let mut lists = BlockLists::new(&geometry, 4).unwrap();
         (0..8).for_each(|superblock| lists.set(superblock, |unit| superblock % 3 != 1 || unit != 2));
         lists
     }

@@ -1,7 +1,8 @@
 //! Programs data pages, each with the block list of its linear group in its OOB.
 
 use super::collect::AtOnce;
-use super::map::Map;
+use super::map::{Map, Trained};
+use super::open::SHARED;
 use crate::counters::Cause;
 use crate::engine::Placement;
 use crate::flash::{Content, Flash};
@@ -9,37 +10,41 @@ use crate::list::NONE;
 use crate::scheme::{Config, ConfigError};
 use crate::space::{State, Stream};
 use nand::{Done, Lpn, Nand, Pbn, Ppn, Result, Source};
+use std::ops::Range;
 
-/// Which superblock each stream writes.
+/// What is programmed where.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    /// By stream; [`NONE`] until a page was written to one.
-    superblocks: Vec<u32>,
+    /// The superblock that collection writes; [`NONE`] until a page was.
+    collected: u32,
     /// The block list of a page.
     list: Vec<u8>,
-    /// Free superblocks above which one can be opened without starting collection.
-    spare: u32,
+    /// Free superblocks at which collection begins.
+    background: u32,
 }
 
 impl Placement<Map> for Writer {
     type Copies = AtOnce;
 
     fn open<N: Nand>(flash: &mut Flash<N>, map: &mut Map, config: &Config) -> Result<Self, ConfigError> {
-        let streams = map.open.groups() - 1;
-        flash.add_streams(streams);
+        flash.add_streams(map.open.lanes().len() - 1);
+        if let Some((superblock, _)) = flash.space.frontier(Stream::HOST) {
+            // How it was divided before is not known.
+            let node = map.open.add_sheet(superblock, flash.space.epoch_of(superblock), 0, |_| {});
+            map.open.put(0, superblock, node);
+            map.open.give(0, SHARED);
+        }
         Ok(Writer {
-            superblocks: vec![NONE; Stream::COUNT + streams],
+            collected: NONE,
             list: Vec::with_capacity(map.lists.list_bytes() + 8),
-            spare: config.background_superblocks,
+            background: config.background_superblocks,
         })
     }
 
-    fn stream<N: Nand>(&mut self, map: &mut Map, flash: &mut Flash<N>, lpn: Lpn, _rest: u32) -> Stream {
-        let spare = flash.free_superblocks() > self.spare;
-        map.open.choose(lpn, |stream| flash.space.left(stream), spare)
+    fn stream<N: Nand>(&mut self, map: &mut Map, flash: &mut Flash<N>, lpn: Lpn, rest: u32) -> Stream {
+        map.choose(flash, lpn, rest, self.background)
     }
 
-    /// When the stream leaves a superblock, its linear group is closed.
     fn program<N: Nand>(
         &mut self,
         map: &mut Map,
@@ -53,7 +58,10 @@ impl Placement<Map> for Writer {
     ) -> Result<(Ppn, Done)> {
         let mut after = after;
         loop {
-            let superblock = self.next_superblock(flash, map, stream);
+            let superblock = match stream {
+                Stream::COLLECTION => self.next_superblock(flash, map),
+                _ => map.lane_page(flash, stream, self.background)?,
+            };
             map.lists.to_bytes(superblock, &mut self.list);
             match flash.program_with_spare(stream, lpn, content, from, &self.list, cause, after)? {
                 Ok((ppn, done)) => {
@@ -64,26 +72,32 @@ impl Placement<Map> for Writer {
             }
         }
     }
+
+    fn lane(&self, map: &Map, superblock: u32, unit: u32) -> Range<u32> {
+        let units = map.lists.units_of(map.lists.node_of(superblock, unit));
+        unit..units.end
+    }
 }
 
 impl Writer {
-    /// The superblock of the page that a stream writes next. One that is opened for it gets its block list.
-    fn next_superblock<N: Nand>(&mut self, flash: &mut Flash<N>, map: &mut Map, stream: Stream) -> u32 {
+    /// The superblock of the page that collection writes next. One that is opened for it gets its block list,
+    /// and models are made of what lies in the one before.
+    fn next_superblock<N: Nand>(&mut self, flash: &mut Flash<N>, map: &mut Map) -> u32 {
+        let stream = Stream::COLLECTION;
         let mut next = flash.space.upcoming(flash.nand(), stream).next();
         if next.is_none() {
             // What is left of the superblock lies in bad blocks.
             flash.space.close(stream);
             next = flash.space.upcoming(flash.nand(), stream).next();
         }
-        let Some(next) = next else { panic!("stream {} finds no superblock to write to", stream.0) };
+        let Some(next) = next else { panic!("collection finds no superblock to write to") };
         let superblock = flash.nand().geometry().superblock_of(next);
-        let before = std::mem::replace(&mut self.superblocks[stream.0], superblock);
+        let before = std::mem::replace(&mut self.collected, superblock);
         if before == superblock && flash.space.state(superblock) == State::Open {
             return superblock;
         }
         if before != NONE {
-            map.close(flash, before);
-            map.open.closed(stream);
+            map.close(flash, Trained::Superblock(before));
         }
         // One that recovery found open keeps its list.
         if flash.space.state(superblock) != State::Open || !map.lists.is_set(superblock) {

@@ -25,15 +25,21 @@
 //! covers LPAs without a gap; every LPA of the group is a member of exactly one sub-model, or an outlier.
 //! Here a sub-model also ends where more than [`Settings::hole`] outliers follow one another.
 //!
-//! **Further lines.** One line a group is not enough: a file system fills segments of 2 MiB here and there in
-//! a subspace, so that a group holds as many lines as segments. What the line of RANSAC leaves is tried
-//! again, at most [`Settings::rounds`] times, with points whose LPAs and local PPAs both follow on one
-//! another (the rule of the exemplary set) in place of a random sample, which would hardly ever find three
-//! points of the same line.
+//! **Runs.** [`Method::Runs`] needs no sample: points come in the order of their LPAs, so that a line is a
+//! run of them. From each point that no sub-model covers yet, one pass narrows the slopes that hit the next
+//! points exactly, passes over up to [`Settings::hole`] in a row that lie beside, and makes a sub-model as
+//! far as that goes. It looks at each point a few times, however many lines there are. Two lines whose LPAs
+//! alternate it cannot tell apart, and makes outliers of both.
+//!
+//! **Further lines** of RANSAC. One line a group is not enough: a file system fills segments of 2 MiB here
+//! and there in a subspace, so that a group holds as many lines as segments. What the line of RANSAC leaves
+//! is tried again, at most [`Settings::rounds`] times, with points whose LPAs and local PPAs both follow on
+//! one another (the rule of the exemplary set) in place of a random sample, which would hardly ever find
+//! three points of the same line.
 
 mod groups;
 pub use crate::half::Half;
-pub use groups::BlockLists;
+pub use groups::{BlockLists, MOST_LANES, ROOT};
 #[cfg(test)]
 mod tests;
 
@@ -89,9 +95,20 @@ pub struct Covering {
     pub last: u16,
 }
 
+/// How lines are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// One pass over the points, which follows each run as far as it goes.
+    Runs,
+    /// The paper's: the line that most points agree on, then the next one.
+    Ransac,
+}
+
 /// How models are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
+    /// How lines are looked for.
+    pub method: Method,
     /// Points in a sample (k).
     pub sample: usize,
     /// Share of inliers that is expected (p).
@@ -108,9 +125,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { sample: 3, inliers: 0.95, success: 0.99, loose: 2.0, rounds: 64, hole: 8 }
+        let method = Method::Runs;
+        Settings { method, sample: 3, inliers: 0.95, success: 0.99, loose: 2.0, rounds: 64, hole: 8 }
     }
 }
+
+/// Pages an LPA that a run rises at most: more is a jump.
+const STEEPEST: f64 = 64.0;
 
 impl Settings {
     /// The largest sample.
@@ -247,6 +268,9 @@ impl Trainer {
         self.outliers.clear();
         self.outliers.extend_from_slice(points);
         (self.iterations, self.looked_at, self.literal_outliers) = (0, 0, points.len() as u64);
+        if self.settings.method == Method::Runs {
+            return self.follow_runs(group, points);
+        }
         for round in 0..self.settings.rounds {
             if self.outliers.len() < 2 {
                 break;
@@ -270,6 +294,75 @@ impl Trainer {
                 break;
             }
         }
+    }
+
+    /// Makes sub-models in one pass: from each point that none covers, the longest run with slope 1 or with
+    /// the slope that most of the next points allow.
+    fn follow_runs(&mut self, group: u16, points: &[Point]) {
+        self.outliers.clear();
+        self.points.clear();
+        self.points.extend_from_slice(points);
+        (self.iterations, self.looked_at) = (u32::from(!points.is_empty()), points.len() as u64);
+        let mut from = 0;
+        while from < self.points.len() {
+            let (start, base) = self.points[from];
+            let (slope, looked_at) = self.slope_from(from);
+            let reach = |slope: Half| self.reach(0, from, LinearModel { start, group, slope, base });
+            let rising = reach(Half::ONE);
+            let longest = match slope {
+                Some(slope) if slope != Half::ONE => Some(reach(slope)).filter(|it| it.0 > rising.0),
+                _ => None,
+            };
+            self.looked_at += looked_at + ((rising.1 - from) + longest.map_or(0, |it| it.1 - from)) as u64;
+            let (members, end, model) = longest.unwrap_or(rising);
+            // Two points are on some line always: only those in sequence are a run.
+            if members < 2 + usize::from(model.slope != Half::ONE) {
+                self.outliers.push(self.points[from]);
+                from += 1;
+                continue;
+            }
+            self.take_run(from..end, model);
+            from = end;
+        }
+    }
+
+    /// The slope of the line through a point on which the next ones lie, up to as many in a row beside it as
+    /// a sub-model may cover, and the points looked at.
+    fn slope_from(&self, from: usize) -> (Option<Half>, u64) {
+        let (x, y) = self.points[from];
+        let (mut low, mut high) = (-STEEPEST, STEEPEST);
+        let (mut members, mut missed, mut before) = (1, 0, x);
+        let mut looked_at = 0;
+        for &(lpa, local) in &self.points[from + 1..] {
+            if u32::from(lpa) != u32::from(before) + 1 || missed > self.settings.hole {
+                break;
+            }
+            before = lpa;
+            looked_at += 1;
+            let (dx, dy) = (f64::from(lpa - x), f64::from(local) - f64::from(y));
+            let (least, most) = (((dy - 0.5) / dx).max(low), ((dy + 0.5) / dx).min(high));
+            if least < most {
+                (low, high, members, missed) = (least, most, members + 1, 0);
+            } else {
+                missed += 1;
+            }
+        }
+        ((members > 1).then(|| Half::nearest((low + high) / 2.0)), looked_at)
+    }
+
+    /// Makes a sub-model of some points; those that it does not predict are outliers.
+    fn take_run(&mut self, run: std::ops::Range<usize>, model: LinearModel) {
+        let intercept = f64::from(model.base) - model.slope.value() * f64::from(model.start);
+        let literal = Line { slope: model.slope.value(), intercept: Half::nearest(intercept).value() };
+        let covered = &self.points[run];
+        for &(lpa, local) in covered {
+            if model.predict(lpa) != Some(local) {
+                self.outliers.push((lpa, local));
+            } else if literal.error((lpa, local)) <= 0.5 {
+                self.literal_outliers -= 1;
+            }
+        }
+        self.models.push(Covering { model, last: covered[covered.len() - 1].0 });
     }
 
     fn covering(&self, lpa: u16) -> bool {

@@ -3,6 +3,11 @@
 
 use super::*;
 use nand::{Geometry, Ppn};
+
+/// The paper's method.
+fn ransac_settings() -> Settings {
+    Settings { method: Method::Ransac, ..Settings::default() }
+}
 use proptest::prelude::*;
 
 fn dice(seed: u32) -> impl FnMut(u32) -> u32 {
@@ -82,7 +87,7 @@ fn a_stream_is_one_model_and_random_writes_are_outliers() {
     for (at, lpn) in [(3, 40_000), (500, 9), (501, 50_001), (1500, 7)] {
         order.insert(at, lpn);
     }
-    let (points, settings) = (points(&order), Settings::default());
+    let (points, settings) = (points(&order), ransac_settings());
     let trained = train(4, &points, &exemplary(&order, 3), &settings, 1);
     assert!(trained.models.len() <= 5, "{:?}", trained.models);
     assert_eq!(trained.outliers.len(), 4, "{:?}", trained.outliers);
@@ -100,11 +105,88 @@ fn a_stream_is_one_model_and_random_writes_are_outliers() {
 fn two_runs_of_a_stream_are_two_lines() {
     let order: Vec<u16> = (0..1000).chain(30_000..31_000).collect();
     let points = points(&order);
-    let paper = Settings { rounds: 1, ..Settings::default() };
+    let paper = Settings { rounds: 1, ..ransac_settings() };
     let one = train(0, &points, &exemplary(&order, 3), &paper, 1);
     assert_eq!((one.models.len(), one.outliers.len()), (1, 1000));
-    let all = train(0, &points, &exemplary(&order, 3), &Settings::default(), 1);
-    assert_eq!((all.models.len(), all.outliers.len()), (2, 0));
+    for all in [ransac_settings(), Settings::default()] {
+        let all = train(0, &points, &exemplary(&order, 3), &all, 1);
+        assert_eq!((all.models.len(), all.outliers.len()), (2, 0));
+    }
+}
+
+#[test]
+fn lanes_are_groups_of_their_own_and_divided_ones_keep_theirs() {
+    let geometry = Geometry {
+        channels: 4,
+        luns_per_channel: 3,
+        planes_per_lun: 1,
+        blocks_per_plane: 2,
+        pages_per_block: 5,
+        page_bytes: 512,
+        oob_bytes: 64,
+    };
+    let mut lists = BlockLists::new(&geometry, 8).unwrap();
+    lists.set(1, |unit| unit != 4);
+    let before: Vec<_> = (60..120).map(|ppn| lists.local(Ppn(ppn))).collect();
+    lists.divide(1, ROOT);
+    lists.divide(1, 3);
+    assert_eq!((lists.units_of(2), lists.units_of(6), lists.units_of(7)), (0..6, 6..9, 9..12));
+    let nodes: Vec<u32> = (0..12).map(|unit| lists.node_of(1, unit)).collect();
+    assert_eq!(nodes, [2, 2, 2, 2, 2, 2, 6, 6, 6, 7, 7, 7]);
+    let mut seen = std::collections::BTreeSet::new();
+    for (ppn, before) in (60..120).map(Ppn).zip(before) {
+        let now = lists.local(ppn);
+        assert_eq!(now.is_some(), ppn.0 % 12 != 4);
+        let (Some((group, local)), Some((root, at))) = (now, before) else { continue };
+        assert!(lists.is_of(group, 1, nodes[ppn.0 as usize % 12]) && lists.is_of(root, 1, ROOT));
+        assert_eq!((lists.global(group, local), lists.global(root, at)), (Some(ppn), Some(ppn)));
+        assert!(seen.insert((group, local)));
+    }
+    // A stream that writes the second lane in turn has local PPAs one after the other.
+    let lane: Vec<u16> = (0..5)
+        .flat_map(|row| (6..9).map(move |unit| 60 + row * 12 + unit))
+        .map(|ppn| lists.local(Ppn(ppn)).unwrap().1)
+        .collect();
+    assert_eq!(lane, (0..15).collect::<Vec<u16>>());
+}
+
+#[test]
+fn one_pass_finds_every_run_whatever_their_number() {
+    // 200 runs, every second one of two streams that take turns, and a random write in each.
+    let mut order = Vec::new();
+    for run in 0..200u16 {
+        match run % 2 {
+            0 => order.extend((0..40).map(|at| run * 100 + at)),
+            _ => order.extend((0..40).flat_map(|at| [run * 100 + at, run * 100 + 50 + at])),
+        }
+        order.insert(order.len() - 3, 60_000 + run * 3);
+    }
+    let points = points(&order);
+    let trained = train(1, &points, &[], &Settings::default(), 1);
+    let ransac = train(1, &points, &exemplary(&order, 3), &ransac_settings(), 1);
+    assert!(
+        trained.outliers.len() * 4 < ransac.outliers.len(),
+        "{} of {}",
+        trained.outliers.len(),
+        points.len()
+    );
+    assert!(trained.looked_at < 25 * points.len() as u64, "{} for {}", trained.looked_at, points.len());
+    assert!(ransac.looked_at > 40 * points.len() as u64);
+}
+
+#[test]
+fn a_run_of_any_slope_and_with_holes_is_one_model() {
+    for step in [1u16, 2, 7, 16] {
+        let mut points: Vec<Point> = (0..1000).map(|at| (500 + at, 9 + step * at)).collect();
+        for at in [100, 101, 500] {
+            points[at].1 = 65_000 + at as u16 % 7;
+        }
+        let trained = train(1, &points, &[], &Settings::default(), 1);
+        assert_eq!((trained.models.len(), trained.outliers.len()), (1, 3), "step {step}");
+    }
+    let random: Vec<Point> = (0..2000).map(|at| (at, (u32::from(at) * 7919 % 65_521) as u16)).collect();
+    let trained = train(1, &random, &[], &Settings::default(), 1);
+    assert!(trained.outliers.len() > 1900, "{}", trained.outliers.len());
 }
 
 #[test]
@@ -118,7 +200,7 @@ fn a_large_superblock_is_several_groups() {
         page_bytes: 512,
         oob_bytes: 64,
     };
-    let mut lists = BlockLists::new(&geometry).unwrap();
+    let mut lists = BlockLists::new(&geometry, 4).unwrap();
     (0..3).for_each(|superblock| lists.set(superblock, |unit| unit != 5 && unit != 200));
     let pages = geometry.superblock_pages();
     let mut groups = std::collections::BTreeSet::new();
@@ -133,7 +215,7 @@ fn a_large_superblock_is_several_groups() {
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), [3, 4, 5], "256 rows, 256, and 188");
     assert_eq!(lists.global(5, u16::MAX), None);
     let many = Geometry { blocks_per_plane: 1 << 15, pages_per_block: 700, ..geometry };
-    assert!(BlockLists::new(&many).unwrap_err().contains("16 bits"));
+    assert!(BlockLists::new(&many, 4).unwrap_err().contains("16 bits"));
 }
 
 proptest! {
@@ -145,7 +227,7 @@ proptest! {
             channels, luns_per_channel: luns, planes_per_lun: planes, blocks_per_plane: 4, pages_per_block: pages,
             page_bytes: 512, oob_bytes: 64,
         };
-        let mut lists = BlockLists::new(&geometry).unwrap();
+        let mut lists = BlockLists::new(&geometry, 4).unwrap();
         let is_good = |superblock: u32, unit: u32| chosen >> ((superblock * geometry.units() + unit) % 64) & 1 == 1;
         let mut bytes = Vec::new();
         for superblock in 0..geometry.superblocks() {
@@ -178,9 +260,12 @@ proptest! {
     }
 
     #[test]
-    fn every_page_is_in_one_model_or_an_outlier(order in written(), rounds in 1u32..5, seed in any::<u32>()) {
+    fn every_page_is_in_one_model_or_an_outlier(
+        order in written(), rounds in 0u32..5, seed in any::<u32>(),
+    ) {
         let points = points(&order);
-        let settings = Settings { rounds, ..Settings::default() };
+        let method = if rounds == 0 { Method::Runs } else { Method::Ransac };
+        let settings = Settings { method, rounds, ..Settings::default() };
         let trained = train(9, &points, &exemplary(&order, 3), &settings, seed);
         for pair in trained.models.windows(2) {
             prop_assert!(pair[0].last < pair[1].model.start, "ranges are disjoint");
