@@ -1,7 +1,16 @@
 //! Chance, seeded.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A seed that no run before had, short enough to be typed again. Who uses it prints it.
+pub fn fresh_seed() -> u64 {
+    // The standard library seeds each of its hash states anew.
+    RandomState::new().hash_one(0) % 1_000_000_000
+}
 
 /// A stream of random integers that its seed decides.
 #[derive(Clone, Debug)]

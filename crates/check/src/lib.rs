@@ -26,7 +26,7 @@ mod world;
 
 pub use conformance::{conformance, conformance_of, ConformanceReport};
 pub use damage::{damage, DamageOptions, DamageReport, Outcome};
-pub use dice::Dice;
+pub use dice::{fresh_seed, Dice};
 pub use digest::{commands, Recorder};
 pub use failure::Failure;
 pub use image::{image_commands, image_sweep, image_sweep_on, ImageReport};

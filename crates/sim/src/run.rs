@@ -227,7 +227,11 @@ fn unknown(scheme: &str) -> RunError {
     impossible(format!("there is no scheme `{scheme}`; there are {}", known.join(", ")))
 }
 
-fn run_as(index: usize, experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
+/// As [`run`], and `progress` hears of it as run `index` of several.
+///
+/// # Errors
+/// As there.
+pub fn run_as(index: usize, experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
     let phase = RefCell::new(String::from("start"));
     let body = || {
         if progress.stops() {

@@ -1,13 +1,13 @@
-//! How points end.
+//! How a point ended, and the file that keeps it.
 
 use sim::results::Run;
 
 /// How a point ended.
 #[derive(Clone, Debug)]
 pub enum Ended {
-    /// With a result.
+    /// It ran to its end: the result.
     Run(Box<Run>),
-    /// Without one.
+    /// It did not: the reason, in a sentence.
     Failed {
         /// Why, as a sentence.
         reason: String,

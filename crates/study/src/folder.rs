@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sim::results::{pretty, to_json, to_value, Run};
+use sim::results::{pretty, to_json, to_value};
 
 use crate::ended::{Ended, Stored};
 use crate::error::StudyError;
@@ -170,10 +170,9 @@ impl Folder {
     /// # Errors
     /// [`StudyError::Io`].
     pub fn write_whole(&self, study: &Study, stored: &[Option<Stored>]) -> Result<(), StudyError> {
-        let runs: Vec<Run> =
-            stored.iter().flatten().filter_map(|stored| stored.ended.run()).cloned().collect();
+        let runs = stored.iter().flatten().filter_map(|stored| stored.ended.run());
         let path = self.path.join("results.json");
-        let text = to_json(&runs).map_err(|error| unwritable(&path, &error))?;
+        let text = to_json(runs).map_err(|error| unwritable(&path, &error))?;
         write(&path, text.as_bytes())?;
         let table = Table::new(study, stored);
         for (name, bytes) in [("table.csv", table.csv()), ("table.parquet", table.parquet())] {

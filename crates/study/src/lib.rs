@@ -50,5 +50,5 @@ pub use file::Study;
 pub use folder::Folder;
 pub use point::Point;
 pub use quantity::{Quantity, UnknownQuantity};
-pub use run::{run, Watch};
+pub use run::run;
 pub use table::Table;

@@ -55,9 +55,14 @@ impl Point {
         Ok(Experiment { command: format!("{command} --point {}", self.number), ..experiment })
     }
 
-    /// The point in words: scheme, settings, seed.
-    pub fn label(&self) -> String {
+    /// What it has in common with the points of other seeds, in words: scheme and settings.
+    pub fn name(&self) -> String {
         let settings = self.settings.iter().map(|(name, value)| format!(" {name}={value}"));
-        format!("{}{} seed={}", self.scheme, settings.collect::<String>(), self.seed)
+        format!("{}{}", self.scheme, settings.collect::<String>())
+    }
+
+    /// The point in words: [`Point::name`] and the seed.
+    pub fn label(&self) -> String {
+        format!("{} seed={}", self.name(), self.seed)
     }
 }

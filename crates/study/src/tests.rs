@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use sim::Experiment;
+use sim::Progress;
 
 use crate::summary::{mean, rows};
-use crate::{run, Ended, Folder, Study, Table, Watch};
+use crate::{run, Folder, Point, Study, Table};
 
 /// Twelve points of a few milliseconds each, and one that fails.
 const SMALL: &str = r#"
@@ -42,29 +42,31 @@ fn wrong(text: &str) -> String {
 /// Stops after so many points.
 struct StopAfter(AtomicUsize);
 
-impl Watch for StopAfter {
+impl Progress for StopAfter {
     fn fraction(&self, _: usize, done: f64) {
         assert!((0.0..=1.0).contains(&done), "{done}");
     }
 
-    fn ended(&self, _: usize, _: &Ended) {
+    fn end(&self, _: usize) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn stops(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 0
     }
+}
 
-    fn admit(&self, _: &Experiment) -> Result<(), String> {
-        Ok(())
-    }
+/// Runs points until `most` have ended.
+fn run_all(points: &[Point], folder: &Folder, most: usize) -> usize {
+    let progress = StopAfter(AtomicUsize::new(most));
+    run(points, folder, 1, ("ftl study", "test"), &progress, &|_| Ok(())).unwrap()
 }
 
 /// Runs up to `most` points that have no result.
 fn go_on(study: &Study, folder: &Folder, most: usize) -> usize {
-    let waits = |point: &&crate::Point| folder.load(point).unwrap().is_none();
+    let waits = |point: &&Point| folder.load(point).unwrap().is_none();
     let points: Vec<_> = study.points.iter().filter(waits).cloned().collect();
-    run(&points, folder, 1, ("ftl study", "test"), &StopAfter(AtomicUsize::new(most))).unwrap()
+    run_all(&points, folder, most)
 }
 
 fn files(folder: &Path) -> [Vec<u8>; 2] {
@@ -79,7 +81,7 @@ fn whole(study: &Study, folder: &Folder) -> [Vec<u8>; 2] {
 #[test]
 fn points_are_the_combinations_in_the_order_of_the_file() {
     let study = study(SMALL);
-    let labels: Vec<String> = study.points.iter().map(crate::Point::label).collect();
+    let labels: Vec<String> = study.points.iter().map(Point::label).collect();
     assert_eq!(labels.len(), 2 * 3 * 2 + 2);
     assert_eq!(labels[..3], ["dftl cache=1% seed=7", "dftl cache=1% seed=8", "tpftl cache=1% seed=7"]);
     assert_eq!(labels[12], "page device=nowhere.toml seed=7");
@@ -104,7 +106,7 @@ fn a_point_keeps_its_id_when_others_come() {
 fn workloads_are_combined_with_everything() {
     let text = "[cross]\nschemes = [\"page\"]\ncache = [\"1%\", \"2%\"]\n[[workload]]\nname = \"a\"\nsynth = \"financial1\"\n\
                 [[workload]]\nname = \"b\"\njobs = \"[j]\\nrw=read\\n\"\n";
-    let labels: Vec<String> = study(text).points.iter().map(crate::Point::label).collect();
+    let labels: Vec<String> = study(text).points.iter().map(Point::label).collect();
     assert_eq!(
         labels,
         [
@@ -170,8 +172,7 @@ fn a_study_that_was_stopped_and_one_of_merged_parts_give_the_same_tables() {
     let merged = create("merged");
     for (index, point) in study.points.iter().enumerate().rev() {
         let part = create(&format!("part-{index}"));
-        run(std::slice::from_ref(point), &part, 1, ("ftl study", "test"), &StopAfter(AtomicUsize::new(9)))
-            .unwrap();
+        run_all(std::slice::from_ref(point), &part, 1);
         assert_eq!(merged.merge(&study, &part).unwrap(), 1);
         assert_eq!(merged.merge(&study, &part).unwrap(), 0, "it is there already");
     }

@@ -143,8 +143,7 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
     let mut report = SweepReport::default();
     let total = if options.only_cut.is_some() { 1 } else { options.cuts };
     let mut seed = options.seed;
-    let spent = |budget: &Duration| start.elapsed() >= *budget;
-    while options.budget.as_ref().map_or(report.cuts < total, |budget| !spent(budget)) {
+    while options.budget.map_or(report.cuts < total, |budget| start.elapsed() < budget) {
         let before = report.cuts;
         let mut round: Round<S, N> = Round::new(options, seed);
         let wanted = if options.budget.is_some() { CUTS_A_RUN } else { (total - before).min(CUTS_A_RUN) };

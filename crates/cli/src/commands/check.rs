@@ -1,8 +1,6 @@
 //! `ftl check`: power cuts.
 
-use std::collections::hash_map::RandomState;
 use std::collections::BTreeMap;
-use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
@@ -77,13 +75,12 @@ struct Seed {
     drawn: bool,
 }
 
-/// A number, or `random`: short enough to be typed again.
+/// A number, or `random`.
 fn seed(text: &str) -> Result<Seed, sim::BadValue> {
     if text != "random" {
         return Ok(Seed { value: number(text)?, drawn: false });
     }
-    // The standard library seeds each of its hash states anew.
-    Ok(Seed { value: RandomState::new().hash_one(0) % 1_000_000_000, drawn: true })
+    Ok(Seed { value: check::fresh_seed(), drawn: true })
 }
 
 /// `ftl check`.

@@ -11,16 +11,12 @@ const BYTES_A_PAGE: u64 = 16;
 
 /// Refuses runs, up to `threads` of them at a time, that need more memory than there is.
 pub(crate) fn check(experiments: &[Experiment], threads: usize) -> Result<(), Stop> {
-    match available().and_then(|free| too_much(experiments.iter().map(need).collect(), threads, free)) {
-        Some(sentence) => Err(Stop::User(sentence)),
-        None => Ok(()),
-    }
+    refusal(experiments, threads).map_or(Ok(()), |sentence| Err(Stop::User(sentence)))
 }
 
-/// Refuses one more run beside those under way when it needs more memory than there is.
-#[cfg(feature = "complete")]
-pub(crate) fn admit(experiment: &Experiment) -> Result<(), String> {
-    available().and_then(|free| too_much(vec![need(experiment)], 1, free)).map_or(Ok(()), Err)
+/// The sentence with which [`check`] refuses.
+pub(crate) fn refusal(experiments: &[Experiment], threads: usize) -> Option<String> {
+    too_much(experiments.iter().map(need).collect(), threads, available()?)
 }
 
 /// What to say when runs that need so many bytes `each` are too many for those that are `free`.

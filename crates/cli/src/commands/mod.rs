@@ -18,6 +18,7 @@
 //! | `options.rs` | what can be given to a run: a [`sim::Setup`] |
 //! | `watched.rs` | simulations for `ftl top` |
 //! | `shell.rs` | `ftl completions`, `ftl man` |
+//! | `overall.rs` | one bar for the many runs of `ftl paper` and `ftl study` |
 //! | `output.rs`, `progress.rs`, `stop.rs` | what is shown: results, progress, the one sentence when it fails |
 //! | `files.rs`, `interrupt.rs` | files that are written as a whole; Ctrl-C, which loses nothing that has ended |
 //! | `memory.rs` | whether there is memory enough |
@@ -46,6 +47,8 @@ mod memory;
 mod mount;
 pub(crate) mod options;
 mod output;
+#[cfg(feature = "complete")]
+mod overall;
 #[cfg(feature = "complete")]
 mod paper;
 mod progress;

@@ -1,24 +1,18 @@
 //! `ftl study`: many runs from one file. What has ended is kept, and the same command goes on from there.
 
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sim::setup::positive_32;
 use sim::Experiment;
-use study::{Ended, Folder, Point, Stored, Study, StudyError, Watch};
+use study::{Ended, Folder, Point, Stored, Study, StudyError};
 
 use super::options::threads;
+use super::overall::Overall;
 use super::repeat::Again;
 use super::stop::{note, one_line, say, Stop};
 use super::{interrupt, memory};
 use crate::table::study as table;
-
-/// Parts of a point in the bar.
-const PARTS: u64 = 1000;
 
 /// Arguments of `ftl study`.
 #[derive(Args, Debug)]
@@ -111,7 +105,7 @@ fn run(args: &StudyArgs, chosen: &[&Point], folder: &Folder, by: &str) -> Result
     let mut points = Vec::new();
     for &point in chosen {
         let stored = if args.again { None } else { folder.load(point)? };
-        if stored.and_then(|stored| stored.ended.run().cloned()).is_none() {
+        if !stored.is_some_and(|stored| stored.ended.run().is_some()) {
             points.push(point.clone());
         }
     }
@@ -123,9 +117,12 @@ fn run(args: &StudyArgs, chosen: &[&Point], folder: &Folder, by: &str) -> Result
     }
     interrupt::catch()?;
     let command = format!("ftl study {} --again", args.file.display());
-    let watch = Bar::new(&points, args.quiet);
-    let ended = study::run(&points, folder, threads(args.threads), (&command, by), &watch);
-    watch.bar.finish_and_clear();
+    let labels: Vec<String> = points.iter().map(Point::label).collect();
+    let progress = Overall::new(&labels, args.quiet);
+    let admit =
+        |experiment: &Experiment| memory::refusal(std::slice::from_ref(experiment), 1).map_or(Ok(()), Err);
+    let ended = study::run(&points, folder, threads(args.threads), (&command, by), &progress, &admit);
+    progress.finish();
     Ok(points.len() - ended?)
 }
 
@@ -165,67 +162,5 @@ fn conclude(study: &Study, stored: &[Option<Stored>], chosen: &[&Point], missing
             Err(Stop::user(format!("{} of {} points failed; {first}", failed.len(), chosen.len())))
         }
         None => Ok(()),
-    }
-}
-
-/// One bar for all points; lines where there is no terminal.
-struct Bar<'a> {
-    points: &'a [Point],
-    bar: ProgressBar,
-    lines: bool,
-    done: Vec<AtomicU64>,
-    ended: AtomicUsize,
-}
-
-impl<'a> Bar<'a> {
-    fn new(points: &'a [Point], quiet: bool) -> Bar<'a> {
-        let terminal = io::stderr().is_terminal();
-        let target = if quiet || !terminal {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr_with_hz(5)
-        };
-        let bar = ProgressBar::with_draw_target(Some(points.len() as u64 * PARTS), target);
-        let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}, {eta} left");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.set_message(format!("0 of {} points", points.len()));
-        bar.enable_steady_tick(Duration::from_millis(250));
-        let done = points.iter().map(|_| AtomicU64::new(0)).collect();
-        Bar { points, bar, lines: !quiet && !terminal, done, ended: AtomicUsize::new(0) }
-    }
-
-    fn set(&self, point: usize, parts: u64) {
-        self.done[point].store(parts, Ordering::Relaxed);
-        self.bar.set_position(self.done.iter().map(|parts| parts.load(Ordering::Relaxed)).sum());
-    }
-}
-
-impl Watch for Bar<'_> {
-    fn fraction(&self, point: usize, done: f64) {
-        self.set(point, (done * PARTS as f64) as u64);
-    }
-
-    fn ended(&self, point: usize, ended: &Ended) {
-        self.set(point, PARTS);
-        let (count, all) = (1 + self.ended.fetch_add(1, Ordering::Relaxed), self.points.len());
-        self.bar.set_message(format!("{count} of {all} points"));
-        if self.lines {
-            let how = match ended {
-                Ended::Run(_) => String::new(),
-                Ended::Failed { reason, .. } => format!(": failed, {reason}"),
-            };
-            note(&format!(
-                "{count} of {all} points have ended, the last is {}{how}",
-                self.points[point].label()
-            ));
-        }
-    }
-
-    fn stops(&self) -> bool {
-        interrupt::asked()
-    }
-
-    fn admit(&self, experiment: &Experiment) -> Result<(), String> {
-        memory::admit(experiment)
     }
 }

@@ -32,12 +32,10 @@ pub fn summary(study: &Study, stored: &[Option<Stored>]) -> String {
     header.extend(study.show.iter().map(|quantity| quantity.what));
     let mut grid = Grid::new(study.title.clone(), header);
     for row in &rows {
-        let settings = row.point.settings.iter().map(|(name, value)| format!(" {name}={value}"));
-        let name = format!("{}{}", row.point.scheme, settings.collect::<String>());
         let phase = if phases.len() > 1 { row.phase.clone() } else { String::new() };
         let seeds = if incomplete { ended(row) } else { String::new() };
         let means = study.show.iter().zip(&row.means).map(|(quantity, mean)| cell(quantity, *mean));
-        grid.row([name, phase, seeds].into_iter().chain(means));
+        grid.row([row.point.name(), phase, seeds].into_iter().chain(means));
     }
     let text = grid.compact().text();
     let several_seeds = rows.iter().any(|row| row.done > 1);

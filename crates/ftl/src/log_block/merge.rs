@@ -5,7 +5,7 @@ use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::log_block::pool::NONE;
 use crate::log_block::stats::MERGES;
-use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
 
 /// Counts a log block that was emptied. The host waits for it.
 pub(super) fn collected<N: Nand>(flash: &mut Flash<N>) {
@@ -14,34 +14,41 @@ pub(super) fn collected<N: Nand>(flash: &mut Flash<N>) {
 }
 
 /// What a page holds that only keeps the order: no LPN, no content.
-pub(super) const FILLER: Content = Content { version: 0, lost: true };
+const FILLER: Content = Content { version: 0, lost: true };
+
+/// What became of a page that was to be copied.
+pub(super) enum Copied {
+    /// The program failed.
+    Failed,
+    /// No page has this place; a filler keeps it.
+    Filler,
+    /// The newest version of the LPN is there, too.
+    Page(Lpn, Ppn),
+}
 
 impl Core {
     /// Copies the newest version of the page at `offset` of a logical block to the next page of `block`, or a
-    /// filler when there is none. `false` when the program failed.
-    fn copy<N: Nand>(
+    /// filler when there is none.
+    pub(super) fn copy<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         logical: u32,
         offset: u32,
         block: u32,
-    ) -> Result<bool, Fault> {
+    ) -> Result<Copied, Fault> {
         let (kind, cause) = (PageKind::Data, Cause::Merge);
         let newest = self.lpn(logical, offset).and_then(|lpn| Some((lpn, self.lookup(flash, lpn)?)));
         let Some((lpn, from)) = newest else {
             let placed =
                 self.pool.place(flash, block, kind, NONE, FILLER, Source::Nothing, cause, Done::READY)?;
-            return Ok(placed.is_some());
+            return Ok(placed.map_or(Copied::Failed, |_| Copied::Filler));
         };
         let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
         assert!(oob.kind == kind && oob.id == lpn.0, "LPN {} maps to a page of LPN {}", lpn.0, oob.id);
         let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
         let placed = self.pool.place(flash, block, kind, oob.id, Content::of(oob), source, cause, read)?;
         flash.counters.moved_data += u64::from(placed.is_some());
-        if let Some((ppn, _)) = placed {
-            self.staged.push((lpn, ppn));
-        }
-        Ok(placed.is_some())
+        Ok(placed.map_or(Copied::Failed, |(ppn, _)| Copied::Page(lpn, ppn)))
     }
 
     /// The last offset of a logical block that holds something at or behind `from`.
@@ -81,9 +88,13 @@ impl Core {
             let block = self.pool.open(flash, false)?;
             self.staged.clear();
             for offset in 0..=last {
-                if !self.copy(flash, logical, offset, block)? {
-                    self.release(flash, block, Cause::Merge)?;
-                    continue 'again;
+                match self.copy(flash, logical, offset, block)? {
+                    Copied::Page(lpn, ppn) => self.staged.push((lpn, ppn)),
+                    Copied::Filler => {}
+                    Copied::Failed => {
+                        self.release(flash, block, Cause::Merge)?;
+                        continue 'again;
+                    }
                 }
             }
             return Ok(block);
@@ -110,12 +121,10 @@ impl Core {
         offset: u32,
     ) -> Result<bool, Fault> {
         while self.pool.next(block) < offset {
-            self.staged.clear();
-            if !self.copy(flash, logical, self.pool.next(block), block)? {
-                return Ok(false);
-            }
-            if let Some((lpn, ppn)) = self.staged.pop() {
-                self.record(flash, lpn, ppn, true);
+            match self.copy(flash, logical, self.pool.next(block), block)? {
+                Copied::Page(lpn, ppn) => self.record(flash, lpn, ppn, true),
+                Copied::Filler => {}
+                Copied::Failed => return Ok(false),
             }
         }
         Ok(true)

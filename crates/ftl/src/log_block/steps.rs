@@ -6,10 +6,10 @@
 
 use super::{Core, Role};
 use crate::counters::Cause;
-use crate::flash::{Content, Flash};
-use crate::log_block::merge::FILLER;
+use crate::flash::Flash;
+use crate::log_block::merge::Copied;
 use crate::log_block::pool::NONE;
-use nand::{Done, Fault, Lpn, Nand, PageKind, Source};
+use nand::{Fault, Lpn, Nand};
 
 /// A logical block that is being gathered into another block.
 #[derive(Clone, Debug)]
@@ -80,37 +80,22 @@ impl Core {
             merging.staged.clear();
             merging.end = self.last_mapped(flash, merging.logical, 0).map_or(0, |last| last + 1);
         }
-        if merging.left() > 0 && !self.copy_next(flash, merging)? {
-            let failed = std::mem::replace(&mut merging.block, NONE);
-            merging.staged.clear();
-            self.release(flash, failed, Cause::Merge)?;
-            return Ok(false);
+        if merging.left() > 0 {
+            let offset = merging.staged.len() as u32;
+            match self.copy(flash, merging.logical, offset, merging.block)? {
+                Copied::Page(..) => merging.staged.push(true),
+                Copied::Filler => merging.staged.push(false),
+                Copied::Failed => {
+                    let failed = std::mem::replace(&mut merging.block, NONE);
+                    merging.staged.clear();
+                    return self.release(flash, failed, Cause::Merge).map(|_| false);
+                }
+            }
         }
         if merging.left() > 0 {
             return Ok(false);
         }
         self.end_merge(flash, merging)
-    }
-
-    /// `false` when the program failed.
-    fn copy_next<N: Nand>(&mut self, flash: &mut Flash<N>, merging: &mut Merging) -> Result<bool, Fault> {
-        let (kind, cause) = (PageKind::Data, Cause::Merge);
-        let offset = merging.staged.len() as u32;
-        let newest = self.lpn(merging.logical, offset).and_then(|lpn| Some((lpn, self.lookup(flash, lpn)?)));
-        let Some((lpn, from)) = newest else {
-            let (block, at) = (merging.block, Done::READY);
-            let placed = self.pool.place(flash, block, kind, NONE, FILLER, Source::Nothing, cause, at)?;
-            merging.staged.push(false);
-            return Ok(placed.is_some());
-        };
-        let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
-        assert!(oob.kind == kind && oob.id == lpn.0, "LPN {} maps to a page of LPN {}", lpn.0, oob.id);
-        let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
-        let content = Content::of(oob);
-        let placed = self.pool.place(flash, merging.block, kind, oob.id, content, source, cause, read)?;
-        flash.counters.moved_data += u64::from(placed.is_some());
-        merging.staged.push(true);
-        Ok(placed.is_some())
     }
 
     /// Maps the copies, and erases what held the logical block before.

@@ -72,8 +72,8 @@ pub fn to_value(run: &Run) -> Result<Value, OutputError> {
 ///
 /// # Errors
 /// As [`to_value`].
-pub fn to_json(runs: &[Run]) -> Result<String, OutputError> {
-    let values: Vec<Value> = runs.iter().map(to_value).collect::<Result<_, _>>()?;
+pub fn to_json<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<String, OutputError> {
+    let values: Vec<Value> = runs.into_iter().map(to_value).collect::<Result<_, _>>()?;
     Ok(pretty(&Value::Array(values)))
 }
 
