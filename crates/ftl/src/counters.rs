@@ -127,7 +127,7 @@ pub struct Counters {
     /// Units put out of the mapping cache to make room: entries, or whole translation pages where those are
     /// what a scheme replaces.
     pub replaced: u64,
-    /// Of these, dirty at that moment.
+    /// Of these, dirty when they were chosen: each counts, however many one write brings to flash.
     pub replaced_dirty: u64,
     /// Entries loaded though nobody had asked for them yet.
     pub prefetched: u64,

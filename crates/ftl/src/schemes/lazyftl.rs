@@ -25,8 +25,8 @@
 //!   the page's mappings are committed with them.
 //! - Collection copies a page that is superseded but owed, as it cannot know; the copy is dropped when moves
 //!   are committed.
-//! - A write is a hit: it needs no flash read. What counts as replaced are entries; as replaced dirty,
-//!   commits for room.
+//! - A write is a hit: it needs no flash read. What counts as replaced are entries; those of a commit for
+//!   room are all dirty.
 //! - A long trim commits the page's mappings first, so that nothing is owed in it.
 
 use crate::cmt::segmented::SegmentedLru;
@@ -127,9 +127,10 @@ impl LazyTable {
             return Ok(at);
         }
         let Some(oldest) = self.updates.coldest() else { return Ok(at) };
-        flash.counters.replaced += u64::from(self.updates.len_of(oldest));
+        let entries = u64::from(self.updates.len_of(oldest));
         let done = self.commit(flash, table, oldest, &[], Cause::Translation, at)?;
-        flash.counters.replaced_dirty += 1;
+        flash.counters.replaced += entries;
+        flash.counters.replaced_dirty += entries;
         Ok(done)
     }
 
@@ -448,7 +449,10 @@ mod tests {
             }
         }
         let counters = &w.flash.counters;
-        assert_eq!((counters.programs_by(Cause::Translation), counters.replaced_dirty), (1, 1));
+        assert_eq!(
+            (counters.programs_by(Cause::Translation), counters.replaced_dirty),
+            (1, counters.replaced)
+        );
         assert!(counters.replaced > 5, "all mappings of the page go in one program");
         for (lpn, ppn) in newest {
             assert_eq!(w.read(lpn), Some(ppn), "LPN {lpn}");

@@ -18,13 +18,14 @@
 //!   is found by lookups and changed by updates there, without its page.
 //! - The dirty buffer is a tenth of what the directory leaves (parameter `buffer`). A page is sparse with up
 //!   to 16 dirty entries (parameter `sparse`). docs/schemes/sftl.md has the sweep.
-//! - When an evicted sparse page does not fit the buffer, the largest of this page and the buffered ones is
-//!   written: this page whole, by one program; a buffered one by a read and a program. One of them always
-//!   makes enough room.
+//! - When an evicted sparse page does not fit the buffer, the coldest buffered pages are written, by a read
+//!   and a program each. With `batch=largest` the page with the most entries is written, of this one
+//!   (whole, by one program) and the buffered ones. That saves writes while a workload is new, until the
+//!   buffer is full of pages with one entry that nobody uses again: docs/schemes/sftl.md has both.
 //! - A page that is loaded takes its entries out of the dirty buffer.
 //! - An update can lengthen a page; then others leave. The page in use does not.
-//! - What counts as replaced is a page; as replaced dirty, one for which a translation page is written now or
-//!   later: pages that leave dense, and pages written out of the buffer.
+//! - What counts as replaced is a page; as replaced dirty, one with dirty entries, whether they are written
+//!   now or go to the buffer.
 //! - Trims as in CDFTL.
 
 use crate::cmt::pages::{continues, PageCache};
@@ -46,6 +47,13 @@ const HEADER_BYTES: u64 = 8;
 const HEAD_BYTES: u64 = 4;
 /// A place in a page, kept for each dirty entry while they are few.
 const SLOT_BYTES: u64 = 2;
+
+/// Which page's entries leave a full dirty buffer.
+#[derive(Clone, Copy, Debug)]
+enum Batch {
+    Coldest,
+    Largest,
+}
 
 /// Runs of each cached page, and the bytes that they come to.
 #[derive(Clone, Debug)]
@@ -106,6 +114,7 @@ pub struct SpatialTable {
     pages: PageCache,
     compression: Compression,
     buffer: TwoLevel,
+    batch: Batch,
     edits: Vec<(u32, u32)>,
 }
 
@@ -207,16 +216,16 @@ impl SpatialTable {
             });
         } else if dirty > 0 {
             done = self.pages.write_back(flash, table, victim, cause, done)?;
-            flash.counters.replaced_dirty += 1;
         }
         flash.counters.replaced += 1;
+        flash.counters.replaced_dirty += u64::from(dirty > 0);
         self.compression.used_bytes -= bytes;
         self.pages.remove(victim);
         Ok(done)
     }
 
-    /// Makes room in the dirty buffer for `dirty` entries of a page, if that is worth it: if they are few,
-    /// and none of the buffered pages to write instead has as few. Whether there is room now.
+    /// Makes room in the dirty buffer for `dirty` entries of a page, if that is worth it: if they are few
+    /// and, where the largest page is written, a buffered one has more. Whether there is room now.
     fn make_buffer_room<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -228,19 +237,33 @@ impl SpatialTable {
         if dirty == 0 || dirty > self.compression.sparse {
             return Ok((false, at));
         }
-        if self.buffer.free_bytes() >= NODE_BYTES + u64::from(dirty) * ENTRY_BYTES {
-            return Ok((true, at));
+        let needed = NODE_BYTES + u64::from(dirty) * ENTRY_BYTES;
+        let (entries, nodes) = self.buffer.bytes();
+        if needed > self.buffer.free_bytes() + entries + nodes {
+            return Ok((false, at));
         }
+        let mut at = at;
+        while self.buffer.free_bytes() < needed {
+            let leaving = match self.batch {
+                Batch::Coldest => self.buffer.coldest(),
+                Batch::Largest => {
+                    self.largest_buffered().filter(|page| page.dirty > dirty).map(|page| page.vtpn)
+                }
+            };
+            let Some(vtpn) = leaving else { return Ok((false, at)) };
+            at = self.write_buffered(flash, table, vtpn, cause, at)?;
+        }
+        Ok((true, at))
+    }
+
+    fn largest_buffered(&self) -> Option<CachedPage> {
         let mut largest: Option<CachedPage> = None;
         self.buffer.each_node(&mut |page| {
-            if page.dirty > dirty && largest.is_none_or(|l| (l.dirty, l.vtpn.0) < (page.dirty, page.vtpn.0)) {
+            if largest.is_none_or(|l| (l.dirty, l.vtpn.0) < (page.dirty, page.vtpn.0)) {
                 largest = Some(page);
             }
         });
-        let Some(CachedPage { vtpn, .. }) = largest else { return Ok((false, at)) };
-        let done = self.write_buffered(flash, table, vtpn, cause, at)?;
-        flash.counters.replaced_dirty += 1;
-        Ok((true, done))
+        largest
     }
 
     /// Writes the buffered entries of a translation page, all in one update, and drops them.
@@ -279,12 +302,26 @@ impl Mapping for SpatialTable {
                 default: "16",
                 what: "dirty entries up to which an evicted page goes to the dirty buffer",
             },
+            Parameter {
+                name: "batch",
+                default: "coldest",
+                what: "which page's entries leave a full dirty buffer: coldest, or largest",
+            },
         ],
     };
 
     fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let percent = config.number(&Self::INFO, "buffer", 0..=90u32)?;
         let sparse = config.number(&Self::INFO, "sparse", 0..=table.entries_per_page())?;
+        let batch = match config.parameter(&Self::INFO, "batch").as_str() {
+            "coldest" => Batch::Coldest,
+            "largest" => Batch::Largest,
+            other => {
+                return Err(ConfigError(format!(
+                    "scheme sftl: batch = '{other}'; coldest or largest is needed"
+                )))
+            }
+        };
         let entries = table.entries_per_page();
         let page = HEADER_BYTES + 4 * u64::from(entries) + SLOT_BYTES * u64::from(sparse);
         let least = (page * 100).div_ceil(u64::from(100 - percent)) + 1;
@@ -301,7 +338,7 @@ impl Mapping for SpatialTable {
         let pages = PageCache::new(table, usize::try_from(most).unwrap_or(usize::MAX));
         compression.runs = vec![0; most.min(u64::from(table.pages())) as usize];
         let buffer = TwoLevel::new(buffer_bytes, table.pages(), entries);
-        Ok(SpatialTable { pages, compression, buffer, edits: Vec::with_capacity(entries as usize) })
+        Ok(SpatialTable { pages, compression, buffer, batch, edits: Vec::with_capacity(entries as usize) })
     }
 
     // Lookups
@@ -596,18 +633,22 @@ mod tests {
         assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
     }
 
+    fn evict(w: &mut World, vtpn: u32) {
+        let frame = w.mapping.pages.find(Vtpn(vtpn)).unwrap();
+        w.mapping.evict(&mut w.flash, &mut w.table, frame, Cause::Translation, Done::READY).unwrap();
+    }
+
     /// One page with `dirty` entries changed, then pushed out by pages made too long for two.
     fn pushed_out(w: &mut World, dirty: u32) {
         (0..dirty).for_each(|slot| _ = w.write(3 * slot, 900 + 7 * slot));
-        let frame = w.mapping.pages.find(Vtpn(0)).unwrap();
-        w.mapping.evict(&mut w.flash, &mut w.table, frame, Cause::Translation, Done::READY).unwrap();
+        evict(w, 0);
     }
 
     #[test]
     fn a_sparse_page_goes_to_the_dirty_buffer_and_comes_back_with_its_page() {
         let mut w = World::new(2000, &[("buffer", "10"), ("sparse", "4")]);
         pushed_out(&mut w, 4);
-        assert_eq!(w.counts(), (1, 0, 1, 0), "nothing is written");
+        assert_eq!(w.counts(), (1, 0, 1, 1), "nothing is written");
         assert_eq!(w.mapping.buffer.len(), 4);
         assert_eq!((w.read(3), w.flash.counters.cmt_hits), (Some(Ppn(907)), 1));
         assert_eq!(w.write(3, 1000), Some(Ppn(907)));
@@ -628,18 +669,43 @@ mod tests {
     }
 
     #[test]
+    fn entries_that_nobody_uses_again_leave_the_buffer() {
+        // Room for two pages with two entries each.
+        let mut w = World::new(2000, &[("buffer", "2")]);
+        assert_eq!(w.mapping.buffer.free_bytes(), 40);
+        for (page, lpn) in [(1, 128), (2, 256)] {
+            w.write(lpn, 900);
+            w.write(lpn + 2, 800);
+            evict(&mut w, page);
+        }
+        assert_eq!((w.mapping.buffer.len_of(Vtpn(1)), w.mapping.buffer.len_of(Vtpn(2))), (2, 2));
+        let before = w.counts();
+        w.write(0, 700);
+        evict(&mut w, 0);
+        assert_eq!(
+            (w.mapping.buffer.len_of(Vtpn(0)), w.mapping.buffer.len_of(Vtpn(1))),
+            (1, 0),
+            "page 1 is older"
+        );
+        assert_eq!(
+            (w.counts().0, w.counts().1),
+            (before.0 + 2, before.1 + 1),
+            "a load, a read and a program"
+        );
+        pushed_out(&mut w, 6);
+        assert_eq!(w.mapping.buffer.len_of(Vtpn(2)), 2, "six entries would not fit the empty buffer");
+        assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
+    }
+
+    #[test]
     fn when_the_buffer_is_full_the_largest_is_written() {
         // Room for 8 + 5 * 6 + 8 + 2 * 6 bytes.
-        let mut w = World::new(2000, &[("buffer", "3"), ("sparse", "9")]);
+        let mut w = World::new(2000, &[("buffer", "3"), ("sparse", "9"), ("batch", "largest")]);
         assert_eq!(w.mapping.buffer.free_bytes(), 60);
         pushed_out(&mut w, 5);
         for lpn in [128, 130] {
             w.write(lpn, lpn);
         }
-        let evict = |w: &mut World, vtpn: u32| {
-            let frame = w.mapping.pages.find(Vtpn(vtpn)).unwrap();
-            w.mapping.evict(&mut w.flash, &mut w.table, frame, Cause::Translation, Done::READY).unwrap();
-        };
         evict(&mut w, 1);
         assert_eq!((w.mapping.buffer.len(), w.counts().1), (7, 0));
         for lpn in [256, 258, 260] {

@@ -18,8 +18,7 @@
 //!   over it.
 //! - A TP node is charged 8 bytes beside 6 bytes an entry (see `cmt::two_level`).
 //! - Without batch update, the dirty victims of one replacement are written in one update of their
-//!   translation page: 4.5 promises that there is no second. With it, only the first of them counts as dirty;
-//!   it makes the others clean.
+//!   translation page: 4.5 promises that there is no second.
 //! - The victim node may be the one of the requested entry, when it is the coldest.
 //! - Trims as in DFTL.
 
@@ -274,12 +273,11 @@ impl ClusteredTable {
         if self.edits.is_empty() {
             return Ok(at);
         }
+        flash.counters.replaced_dirty += self.edits.len() as u64;
         if self.techniques.batch_update {
             self.edits.clear();
-            flash.counters.replaced_dirty += 1;
             return self.write_back(flash, table, node, Cause::Translation, at);
         }
-        flash.counters.replaced_dirty += self.edits.len() as u64;
         table.store(flash, node, &self.edits, Cause::Translation, after)
     }
 

@@ -34,7 +34,7 @@
 //!   because each may cost an update.
 //! - Recovery knows nothing of DTPs: a checkpoint updates every translation page, and what came later is
 //!   found in OOB.
-//! - What counts as replaced are entries; as replaced dirty, updates and DTPs written.
+//! - What counts as replaced are entries of the CMT.
 
 pub mod dynamic;
 
@@ -125,6 +125,7 @@ impl Clusters {
     /// Makes room in the CMT.
     fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         let mut at = at;
+        let was_dirty = self.cache.victim().is_some_and(Entry::is_dirty);
         if self.cache.victim().is_some_and(|victim| self.is_worth_keeping(victim)) {
             if self.evicted.is_full() {
                 at = self.cluster(flash, table, at)?;
@@ -135,6 +136,7 @@ impl Clusters {
         let Some(&victim) = self.cache.victim() else { return Ok(at) };
         self.cache.remove(victim.lpn);
         flash.counters.replaced += 1;
+        flash.counters.replaced_dirty += u64::from(was_dirty);
         if self.is_worth_keeping(&victim) {
             let (lpn, ppn, done, dirty) = (victim.lpn, victim.ppn, victim.done, victim.is_dirty());
             self.evicted.insert(Kept { lpn, ppn, done, dirty });
@@ -160,7 +162,6 @@ impl Clusters {
         }
         let vtpn = self.dynamic.next_vtpn(table);
         let done = table.replace(flash, vtpn, &self.content, Cause::Translation, at)?;
-        flash.counters.replaced_dirty += 1;
         for kept in entries {
             self.census.removed(table.place(kept.lpn).0, kept.dirty);
         }
@@ -181,9 +182,7 @@ impl Clusters {
         }
         let vtpn = table.place(self.dynamic.lpn(place)).0;
         self.found.clear();
-        let done = self.write_dirty(flash, table, vtpn, Cause::Translation, at)?;
-        flash.counters.replaced_dirty += 1;
-        Ok(done)
+        self.write_dirty(flash, table, vtpn, Cause::Translation, at)
     }
 
     /// Updates a translation page with what memory has newer, and with `found`, which was read from DTPs.
