@@ -50,7 +50,11 @@ fn a_paper_or_a_figure_that_is_not_there() {
     let said = ftl(&["paper", "nothing"]);
     assert!(said.err.starts_with("ftl: there is no paper `nothing`; there are "), "{}", said.err);
     let said = ftl(&["paper", "tpftl", "--figure", "99"]);
-    assert!(said.err.starts_with("ftl: tpftl has no figure `99` here; there are t2, 1, 2, "), "{}", said.err);
+    assert!(
+        said.err.starts_with("ftl: tpftl has no figure `99` here; there are real, t2, 1, 2, "),
+        "{}",
+        said.err
+    );
     refused(
         &["paper", "tpftl", "--figure", "10", "--schemes", "page"],
         "no figure has scheme `page`; they have dftl, tpftl",

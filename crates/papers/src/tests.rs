@@ -44,7 +44,9 @@ fn every_embedded_file_says_what_can_be_run() {
             let figures: Vec<_> = paper.figures.iter().collect();
             let plan = Plan::new(&figures, &|_| true, 1, "").expect("a plan");
             for (index, figure) in paper.figures.iter().enumerate() {
-                assert!(!figure.claims.is_empty(), "{} {} claims nothing", name, figure.id);
+                // Without the folder of real traces nothing is left of a figure about them.
+                let nothing = figure.claims.is_empty() && !figure.cases.is_empty();
+                assert!(!nothing, "{} {} claims nothing", name, figure.id);
                 for place in figure.claims.iter().flat_map(|claim| claim.of.iter().chain(&claim.over)) {
                     let cells = plan.cells.iter().filter(|cell| cell.figure == index);
                     let found = cells

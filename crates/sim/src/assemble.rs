@@ -149,6 +149,7 @@ fn mapping(c: &Counters) -> MappingCounts {
             .collect(),
         evictions: c.replaced,
         dirty_evictions: c.replaced_dirty,
+        write_backs: c.programs_by(Cause::Translation),
         prefetched: c.prefetched,
         gc_hits: c.gc_hits,
         gc_misses: c.gc_misses,

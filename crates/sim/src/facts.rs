@@ -89,14 +89,35 @@ pub fn facts(runs: &[Run]) -> Vec<(String, String)> {
         out.push(("Memory".to_owned(), format!("in use: {}", used.join(", "))));
     }
     distinct(runs, &labels, "Workload", &mut out, workload);
-    distinct(runs, &labels, "Warm-up", &mut out, |run| {
-        if run.workload.warm_up.is_empty() {
-            "none".to_owned()
-        } else {
-            run.workload.warm_up.clone()
-        }
-    });
+    distinct(runs, &labels, "Warm-up", &mut out, warm_up);
+    for (run, label) in runs.iter().zip(&labels) {
+        out.extend(debt(run).map(|debt| ("Debt".to_owned(), format!("{label}: {debt}"))));
+    }
     out
+}
+
+/// A warm-up's debt that is not worth a word: this share of the flash programs measured.
+const SMALL_DEBT: f64 = 0.01;
+
+/// A sentence on what the measured phases paid for the warm-up, where that can be more than 1 % of their
+/// flash programs.
+pub fn debt(run: &Run) -> Option<String> {
+    let share = run.warm_up_debt().filter(|&share| share > SMALL_DEBT)?;
+    let dirty = run.cache_before?.dirty;
+    Some(format!(
+        "the warm-up left {} dirty mapping entries; up to {} of the flash programs measured write them back (cache \
+         state clean or warm measures without them)",
+        whole(dirty),
+        percent(share),
+    ))
+}
+
+fn warm_up(run: &Run) -> String {
+    let written = if run.workload.warm_up.is_empty() { "none" } else { &run.workload.warm_up };
+    match run.workload.cache_state.as_str() {
+        "" => written.to_owned(),
+        state => format!("{written}; mapping cache {state}"),
+    }
 }
 
 /// The names that [`run_facts`] gives, in order.
@@ -104,8 +125,7 @@ pub const RUN_FACTS: [&str; 5] = ["Device", "Timing", "Cache", "Workload", "Warm
 
 /// Named facts of one run in plain words.
 pub fn run_facts(run: &Run) -> Vec<(&'static str, String)> {
-    let warm_up = if run.workload.warm_up.is_empty() { "none" } else { &run.workload.warm_up };
-    let facts = [device(&run.device), timing(&run.device), cache(run), workload(run), warm_up.to_owned()];
+    let facts = [device(&run.device), timing(&run.device), cache(run), workload(run), warm_up(run)];
     RUN_FACTS.into_iter().zip(facts).collect()
 }
 

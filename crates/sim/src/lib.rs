@@ -6,7 +6,7 @@
 //!
 //! let jobs = JobFile::parse("jobs.fio", "[reads]\nrw=randread\nbs=4k\nnumber_ios=1000\n")?;
 //! let mut experiment = Experiment::new(nand::Device::named("tpftl-512m")?, "dftl");
-//! experiment.warm_up = vec![PhaseSpec::warm_up(&workload::warm_up::FILL)];
+//! experiment.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::FILL)];
 //! experiment.phases = PhaseSpec::of_job_file(&jobs)?.1;
 //! let run = sim::run(&experiment, &())?;
 //! assert!(run.phases[0].flash_reads_per_host_read() > Some(1.0)); // DFTL loads mappings from flash
@@ -59,6 +59,6 @@ pub use run::{compare, describe, run, run_as, warm_up, Progress, RunError};
 pub use setup::{Setup, SetupError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
 pub use spec::{
-    full_table_bytes, BadValue, CacheSize, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel,
-    FULL_TABLE_ENTRY_BYTES,
+    full_table_bytes, BadValue, CacheSize, CacheState, Experiment, HostTime, Load, PhaseSpec, Series,
+    TimingModel, FULL_TABLE_ENTRY_BYTES,
 };

@@ -12,9 +12,10 @@
 //! (9), (13) from (2), (3), (5), (7) to (9) and (12); a test composes them. What they assume, and where a
 //! simulation leaves it:
 //! - Equation 1: a miss loads one translation page and replaces one unit, whose write-back is a read and a
-//!   write. Where a miss replaces several entries, or none because the cache is not full, `P_rd` as a share
-//!   of what is replaced says little; [`Inputs::of`] takes it per miss, which is the same where one unit is
-//!   replaced for each miss. S-FTL and CDFTL write back without the read; the paper says so of S-FTL.
+//!   write. Where a miss replaces several entries, or none because the cache is not full, or where one
+//!   write brings several to flash, `P_rd` as a share of what is replaced says little; [`Inputs::of`] takes
+//!   the write-backs for each miss, which is the same where one unit is replaced for each miss. S-FTL and
+//!   CDFTL write back without the read; the paper says so of S-FTL.
 //! - Equation 3: each mapping of a moved page that is not cached costs an update of its own. Collection
 //!   groups the moved pages of a victim by translation page (DFTL's batch update), so there are fewer.
 //!   [`Gc::Grouped`] takes `H_gcr` as the share of moved pages without an update of their own;
@@ -122,7 +123,7 @@ impl Inputs {
         };
         Some(Inputs {
             hit_ratio: mapping.hit_ratio()?,
-            dirty_replaced: or_none(mapping.dirty_evictions, mapping.misses),
+            dirty_replaced: or_none(mapping.write_backs, mapping.misses),
             writes: ratio(phase.pages_written as f64, accesses(phase))?,
             gc_hit_ratio,
             valid_data: per_block(phase.gc.valid_moved_data, phase.gc.collections_data),

@@ -12,6 +12,23 @@ const MOST_SAMPLES: usize = 512;
 /// Dirty entries of one page that are told apart.
 const MOST_DIRTY: usize = 4096;
 
+/// What a demand-cached mapping holds now; `None` when it holds nothing, or caches in another way.
+pub(crate) fn held<S: Scheme>(scheme: &S) -> Option<CacheSample> {
+    look(scheme, &mut |_| ())
+}
+
+/// The same; `each` hears of every page.
+fn look<S: Scheme>(scheme: &S, each: &mut dyn FnMut(CachedPage)) -> Option<CacheSample> {
+    let mut sample = CacheSample::default();
+    scheme.cached(&mut |page: CachedPage| {
+        sample.pages += 1;
+        sample.entries += u64::from(page.entries);
+        sample.dirty += u64::from(page.dirty);
+        each(page);
+    });
+    (sample.pages > 0).then_some(sample)
+}
+
 /// The looks of a phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Occupancy {
@@ -36,19 +53,13 @@ impl Occupancy {
     /// Looks at the cache. A scheme that does not cache on demand holds nothing, and is not looked at again.
     #[cold]
     pub(crate) fn look<S: Scheme>(&mut self, scheme: &S, lookups: u64) {
-        let mut sample = CacheSample { lookups, ..CacheSample::default() };
         let dirty = &mut self.dirty;
-        scheme.cached(&mut |page: CachedPage| {
-            sample.pages += 1;
-            sample.entries += u64::from(page.entries);
-            sample.dirty += u64::from(page.dirty);
-            dirty[(page.dirty as usize).min(MOST_DIRTY)] += 1;
-        });
-        if sample.pages == 0 {
+        let held = look(scheme, &mut |page| dirty[(page.dirty as usize).min(MOST_DIRTY)] += 1);
+        let Some(sample) = held else {
             self.due = u64::MAX;
             return;
-        }
-        self.samples.push(sample);
+        };
+        self.samples.push(CacheSample { lookups, ..sample });
         if self.samples.len() > MOST_SAMPLES {
             let mut odd = false;
             self.samples.retain(|_| {

@@ -17,12 +17,12 @@ use crate::host::{Host, Rig, Stop, Timed};
 use crate::invariants;
 use crate::look::{Look, Tell};
 use crate::meter::{Digest, Meter};
-use crate::occupancy::Occupancy;
+use crate::occupancy::{self, Occupancy};
 use crate::plan::{self, HostSoftware};
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo, WornOut};
 use crate::source::Requests;
-use crate::spec::{BadValue, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
+use crate::spec::{BadValue, CacheState, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
 pub trait Progress: Sync {
@@ -439,6 +439,7 @@ impl<'a> Runner<'a> {
         for spec in self.experiment.warm_up.clone() {
             self.phase(&mut rig, &spec, true)?;
         }
+        rig = self.set_cache(rig)?;
         match self.experiment.timing {
             TimingModel::Queued { policy } => {
                 let clock = queued(&self.experiment.device, policy);
@@ -477,7 +478,31 @@ impl<'a> Runner<'a> {
             source: experiment.workload_source.clone(),
             seed: experiment.seed,
             warm_up: warm_up.join(", "),
+            cache_state: experiment.cache_state.in_words().to_owned(),
         };
+    }
+
+    /// Brings the mapping cache into the state that was asked for, and notes what it holds.
+    fn set_cache<S: Scheme>(&mut self, mut rig: Rig<S, NoClock>) -> Result<Rig<S, NoClock>, RunError> {
+        const PHASE: &str = "cleaning the mapping cache";
+        PHASE.clone_into(&mut self.phase.borrow_mut());
+        let state = self.experiment.cache_state;
+        if state != CacheState::Dirty && self.run.worn_out.is_none() {
+            let stopped = |fault| RunError::Request {
+                what: format!("{fault}"),
+                scheme: self.experiment.scheme.clone(),
+                phase: PHASE.to_owned(),
+                request: 0,
+            };
+            rig.device.power_off().map_err(stopped)?;
+            if state == CacheState::Empty {
+                let Rig { device, reference } = rig;
+                let device = Device::open(device.into_nand(), &self.config).map_err(RunError::Open)?;
+                rig = Rig { device, reference };
+            }
+        }
+        self.run.cache_before = occupancy::held(rig.device.scheme());
+        Ok(rig)
     }
 
     /// The measured phases, and the end of the run.

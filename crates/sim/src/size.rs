@@ -80,14 +80,70 @@ impl Point {
     }
 }
 
-/// The smallest cache of each scheme that is near the ideal map; `None` when none of those tried is.
+/// The smallest cache of each scheme that is near the ideal map, with all larger ones tried; `None` when the
+/// largest is not near. One that is near while a larger one is not was lucky.
 pub fn smallest(points: &[Point], ideal: &Point, within: f64) -> Vec<(String, Option<u64>)> {
-    let mut found: Vec<(String, Option<u64>)> = Vec::new();
+    let mut sorted: Vec<&Point> = points.iter().collect();
+    sorted.sort_by_key(|point| std::cmp::Reverse(point.cache_bytes));
+    let mut names: Vec<&str> = Vec::new();
     for point in points {
-        let near = point.is_near(ideal, within).then_some(point.cache_bytes);
-        match found.iter_mut().find(|(scheme, _)| *scheme == point.scheme) {
-            Some((_, bytes)) => *bytes = bytes.iter().copied().chain(near).min(),
-            None => found.push((point.scheme.clone(), near)),
+        if !names.contains(&point.scheme.as_str()) {
+            names.push(&point.scheme);
+        }
+    }
+    let smallest_of = |name: &&str| {
+        let of_scheme = sorted.iter().filter(|point| point.scheme == **name);
+        of_scheme.take_while(|point| point.is_near(ideal, within)).last().map(|point| point.cache_bytes)
+    };
+    names.iter().map(|name| ((*name).to_owned(), smallest_of(name))).collect()
+}
+
+/// A larger cache that costs more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rise {
+    /// The scheme, as in [`Point::scheme`].
+    pub scheme: String,
+    /// What rises.
+    pub what: &'static str,
+    /// From this cache, bytes.
+    pub from: u64,
+    /// To this one, bytes.
+    pub to: u64,
+    /// By this share.
+    pub by: f64,
+}
+
+/// What one scheme pays more for a larger cache than for the next smaller one, by more than the share `more`:
+/// the greatest such rise of each scheme.
+pub fn rises(points: &[Point], more: f64) -> Vec<Rise> {
+    let costs = |point: &Point| {
+        [
+            ("flash reads", point.flash_reads_per_host_read),
+            ("write amplification", point.write_amplification),
+            ("mean latency", point.mean_latency_ns),
+        ]
+    };
+    let mut found: Vec<Rise> = Vec::new();
+    for larger in points {
+        let smaller = points
+            .iter()
+            .filter(|point| point.scheme == larger.scheme && point.cache_bytes < larger.cache_bytes);
+        let Some(smaller) = smaller.max_by_key(|point| point.cache_bytes) else { continue };
+        for ((what, to), (_, from)) in costs(larger).into_iter().zip(costs(smaller)) {
+            let by = to.zip(from).and_then(|(to, from)| ratio(to - from, from));
+            let Some(by) = by.filter(|&by| by > more) else { continue };
+            let rise = Rise {
+                scheme: larger.scheme.clone(),
+                what,
+                from: smaller.cache_bytes,
+                to: larger.cache_bytes,
+                by,
+            };
+            match found.iter_mut().find(|known| known.scheme == rise.scheme) {
+                Some(known) if known.by < by => *known = rise,
+                Some(_) => {}
+                None => found.push(rise),
+            }
         }
     }
     found
@@ -332,8 +388,16 @@ mod tests {
             point("b", 10, 1.5, 2.0, None),
             point("c", 30, 1.0, 2.0, None),
             point("c", 15, 1.0, 2.0, None),
+            // Near with 10, but by luck.
+            point("d", 10, 1.0, 2.0, None),
+            point("d", 20, 1.2, 2.1, None),
+            point("d", 40, 1.0, 2.0, None),
         ];
-        let expected = [("a", Some(20)), ("b", None), ("c", Some(15))].map(|(s, b)| (s.to_owned(), b));
+        let expected =
+            [("a", Some(20)), ("b", None), ("c", Some(15)), ("d", Some(40))].map(|(s, b)| (s.to_owned(), b));
         assert_eq!(smallest(&points, &ideal, 0.05), expected);
+        let [rise] = &rises(&points, 0.05)[..] else { panic!("{:?}", rises(&points, 0.05)) };
+        assert_eq!((&*rise.scheme, rise.what, rise.from, rise.to), ("d", "flash reads", 10, 20));
+        assert!((rise.by - 0.2).abs() < 1e-9);
     }
 }

@@ -49,6 +49,8 @@ pub struct Experiment {
     pub timing: TimingModel,
     /// Run first, with the clock off, and not measured.
     pub warm_up: Vec<PhaseSpec>,
+    /// What is done about the mapping cache then.
+    pub cache_state: CacheState,
     /// Run and measured, one after the other.
     pub phases: Vec<PhaseSpec>,
     /// Of every random choice.
@@ -87,6 +89,7 @@ impl Experiment {
             power_cut: false,
             timing: TimingModel::default(),
             warm_up: Vec::new(),
+            cache_state: CacheState::default(),
             phases: Vec::new(),
             seed: 1,
             verify: Verify::default(),
@@ -120,6 +123,29 @@ pub enum CacheSize {
     /// So much of the full page-level table of the exported capacity, counted with
     /// [`FULL_TABLE_ENTRY_BYTES`] a page: 0.03 of 30 GiB in 4 KiB pages is 1.8 MiB.
     Share(f64),
+}
+
+/// What becomes of the mapping cache between warm-up and measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheState {
+    /// It stays as the warm-up left it: the measured phases write back what the warm-up left dirty.
+    #[default]
+    Dirty,
+    /// What is dirty is written back, as before an orderly power-off; the entries stay.
+    Clean,
+    /// It is empty: the device was switched off, and on again.
+    Empty,
+}
+
+impl CacheState {
+    /// The state in words; empty for [`CacheState::Dirty`], which is what a warm-up alone leaves.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            CacheState::Dirty => "",
+            CacheState::Clean => "clean: what was dirty is written back",
+            CacheState::Empty => "empty: the device was switched off and on",
+        }
+    }
 }
 
 impl CacheSize {
@@ -257,7 +283,7 @@ pub enum Load {
         depth: u32,
     },
     /// Writes that bring the device to a steady state, one request after the other.
-    WarmUp(&'static WarmUp),
+    WarmUp(WarmUp),
 }
 
 impl PhaseSpec {
@@ -267,8 +293,8 @@ impl PhaseSpec {
     }
 
     /// A warm-up of [`workload::warm_up`], under its name and what it does.
-    pub fn warm_up(warm_up: &'static WarmUp) -> PhaseSpec {
-        PhaseSpec::new(format!("{}: {}", warm_up.name, warm_up.what), Load::WarmUp(warm_up))
+    pub fn warm_up(warm_up: WarmUp) -> PhaseSpec {
+        PhaseSpec::new(format!("{}: {warm_up}", warm_up.name), Load::WarmUp(warm_up))
     }
 
     /// The phases of a fio job file: those flagged as warm-up that come first, and the measured ones.

@@ -158,7 +158,7 @@ fn small_experiment() -> Experiment {
         PhaseSpec::new(rw.name(), Load::Jobs(FioPhase { jobs: vec![job], warm_up: false }))
     };
     let mut experiment = Experiment::new(Device::tiny(geometry, 1200), "page");
-    experiment.warm_up = vec![PhaseSpec::warm_up(&workload::warm_up::FILL)];
+    experiment.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::FILL)];
     experiment.phases =
         vec![phase(Pattern::RandTrim, 300), phase(Pattern::RandRead, 1000), phase(Pattern::RandWrite, 1000)];
     experiment
@@ -238,7 +238,7 @@ fn a_damaged_reference_is_noticed() {
             let planned = crate::plan::plan(spec, 1200 * 4096, 1, false, software, None).expect("a plan");
             crate::run::run_phase(rig, spec, planned, crate::Series::Off, &mut |_: f64| {}).1
         };
-        assert!(phase(&mut rig, &PhaseSpec::warm_up(&workload::warm_up::FILL)).is_none());
+        assert!(phase(&mut rig, &PhaseSpec::warm_up(workload::warm_up::FILL)).is_none());
         assert!(phase(&mut rig, &experiment.phases[1]).is_none());
         for lpn in (0..1200).step_by(SAMPLE_STRIDE as usize) {
             rig.reference.corrupt(Lpn(lpn));

@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use common::{device, experiment, job, phase, short, tiny, with_block_size};
 use nand::timing::Policy;
+use sim::facts::{debt, facts};
 use sim::results::{Kind, Run};
-use sim::{run, CacheSize, Experiment, Listed, Load, PhaseSpec, RunError, Series, TimingModel, Verify};
+use sim::{
+    run, CacheSize, CacheState, Experiment, Listed, Load, PhaseSpec, RunError, Series, TimingModel, Verify,
+};
 use workload::fio::Pattern;
 use workload::Request;
 
@@ -108,13 +111,46 @@ fn collection_triggers_and_its_time_is_in_the_latency() {
 fn preconditioning_ends_and_counts_nothing() {
     let reads = phase("randread", vec![short(Pattern::RandRead, 1, 1, 100)]);
     let mut e = experiment(device(80), "page", vec![reads]);
-    e.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::USUAL)];
+    e.warm_up = vec![PhaseSpec::warm_up(*workload::warm_up::USUAL)];
     let run = good(&e);
     assert_eq!(run.phases.len(), 1);
     assert_eq!((run.phases[0].pages_written, run.phases[0].pages_read), (0, 100));
     assert_eq!(run.phases[0].host_reads.by_flash_reads, [0, 100, 0, 0, 0]);
     assert_eq!(run.workload.warm_up, "learnedftl: six volumes of 512 KiB writes, random then sequential");
     assert!(run.phases[0].wear.max > 1);
+}
+
+/// Reads of a device that was overwritten, with the mapping cache in this state.
+fn reads_after(scheme: &str, cache_state: CacheState) -> Run {
+    let reads = phase("reads", vec![short(Pattern::RandRead, 1, 4, 3_000)]);
+    let mut e = experiment(device(80), scheme, vec![reads]);
+    e.cache = CacheSize::Share(0.5);
+    e.verify = Verify::Full;
+    e.warm_up = vec![PhaseSpec::warm_up("fragmented=5%".parse().unwrap())];
+    e.cache_state = cache_state;
+    good(&e)
+}
+
+#[test]
+fn every_scheme_starts_with_the_mapping_cache_as_asked() {
+    let dirty = |run: &Run| run.cache_before.map_or(0, |held| held.dirty);
+    let entries = |run: &Run| run.cache_before.map_or(0, |held| held.entries);
+    let (mut owing, mut caching) = (0, 0);
+    for info in ftl::schemes::ALL {
+        let [left, clean, empty] = [CacheState::Dirty, CacheState::Clean, CacheState::Empty]
+            .map(|state| reads_after(info.name, state));
+        let name = info.name;
+        assert_eq!((dirty(&clean), dirty(&empty)), (0, 0), "{name}");
+        assert_eq!(entries(&empty), 0, "{name}");
+        assert_eq!((clean.warm_up_debt().unwrap_or(0.0), empty.warm_up_debt().unwrap_or(0.0)), (0.0, 0.0));
+        owing += usize::from(left.warm_up_debt() > Some(0.0));
+        caching += usize::from(entries(&clean) > 0);
+        assert_eq!(debt(&left).is_some(), left.warm_up_debt() > Some(0.01), "{name}");
+        assert!(debt(&clean).is_none());
+        let text = facts(&[clean]).into_iter().find(|(name, _)| name == "Warm-up").unwrap().1;
+        assert!(text.ends_with("; mapping cache clean: what was dirty is written back"), "{text}");
+    }
+    assert!(owing >= 5 && caching >= 5, "{owing} schemes left something dirty, {caching} keep something");
 }
 
 #[test]
@@ -124,7 +160,7 @@ fn every_scheme_recovers_from_a_power_cut_on_an_aged_device() {
         let mut e = experiment(device(80), info.name, vec![after]);
         e.cache = CacheSize::Share(1.0);
         e.warm_up = vec![
-            PhaseSpec::warm_up(&workload::warm_up::FILL),
+            PhaseSpec::warm_up(workload::warm_up::FILL),
             phase("age", vec![short(Pattern::RandWrite, 1, 1, 20_000)]),
         ];
         e.power_cut = true;

@@ -86,7 +86,7 @@ fn where_a_write_back_needs_no_read_equation_1_is_too_dear() {
 
 #[test]
 fn without_an_access_there_is_no_cost() {
-    let mut e = experiment(device(), "dftl", vec![PhaseSpec::warm_up(&workload::warm_up::FILL)]);
+    let mut e = experiment(device(), "dftl", vec![PhaseSpec::warm_up(workload::warm_up::FILL)]);
     e.warm_up.clear();
     let run = run(&e, &()).unwrap();
     let nothing = sim::results::Phase::default();

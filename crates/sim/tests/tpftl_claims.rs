@@ -3,8 +3,8 @@
 //!
 //! `cargo test -p ftlkit-sim --test tpftl_claims -- --nocapture` prints the tables; `docs/schemes/tpftl.md`
 //! explains them. The device is filled once, sequentially, then written with the first part of the requests,
-//! both with the clock off; the rest arrive when the generator says (open loop) on one chip, first come first
-//! served.
+//! both with the clock off, and its mapping cache is cleaned. The rest arrive when the generator says (open
+//! loop) on one chip, first come first served.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use nand::timing::Policy;
 use nand::Device;
 use sim::results::{ratio, Phase, Run};
-use sim::{compare, CacheSize, Experiment, Listed, Load, PhaseSpec, Series, TimingModel};
+use sim::{compare, CacheSize, CacheState, Experiment, Listed, Load, PhaseSpec, Series, TimingModel};
 use workload::fio::{BlockSize, JobSpec, Pattern};
 use workload::synth::Synth;
 use workload::Request;
@@ -145,7 +145,8 @@ fn experiment(trace: &Trace, scheme: &str, techniques: Option<&str>) -> Experime
         let source = Arc::new(Listed::new(trace.name, requests));
         PhaseSpec::new(name, Load::Open { source, outstanding: None })
     };
-    e.warm_up = vec![PhaseSpec::warm_up(&workload::warm_up::FILL), open("before", before)];
+    e.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::FILL), open("before", before)];
+    e.cache_state = CacheState::Clean;
     e.phases = vec![open("measured", measured)];
     e
 }

@@ -8,7 +8,7 @@
 //! | fio job file | [`fio::JobFile::parse`], [`fio::JobSpec::streams`] | [`fio::JobStream`] |
 //! | recorded trace | [`trace::Trace::open`] | [`trace::Trace`] |
 //! | generator (synthetic) | [`synth::Synth::open`] | [`synth::Stream`] |
-//! | warm-up | [`warm_up::find`], [`warm_up::WarmUp::requests`] | [`warm_up::Writes`] |
+//! | warm-up | [`warm_up::FILL`] and others, [`warm_up::WarmUp::requests`] | [`warm_up::Writes`] |
 //!
 //! ```
 //! use workload::{fio::JobFile, synth::Synth};

@@ -9,7 +9,8 @@ use ftl::VictimPolicy;
 use nand::timing::Policy;
 use nand::SimOptions;
 use sim::setup::{
-    factor, faults, micros, number, positive, positive_32, rows, time_ns, Choice, Mode, Setup, WarmUp,
+    factor, faults, micros, number, positive, positive_32, rows, time_ns, CacheAtStart, Choice, Mode, Setup,
+    WarmUp,
 };
 use sim::{CacheSize, TimingModel};
 use workload::trace::{AddressMap, Ratio};
@@ -46,6 +47,7 @@ impl Options {
             synth: input.synth,
             requests: input.requests,
             warm_up: input.warm_up,
+            cache_state: input.cache_state,
             warm_up_requests: input.warm_up_requests,
             seed: Some(input.seed),
             device: device.device,
@@ -106,11 +108,18 @@ pub(crate) struct InputOptions {
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) requests: Option<u64>,
     /// Run first, with the clock off: steady (learnedftl, then random reads until no mapping entry in the
-    /// cache is dirty from it), swept (learnedftl, then the device read once in sequence), learnedftl
-    /// (six volumes of 512 KiB writes, random then sequential), fill (the device once), none, a fio job
-    /// file, or a trace [default: the job file's warmup sections, else steady]
+    /// cache is dirty from it), swept (learnedftl, then the device read once in sequence), learnedftl (six
+    /// volumes of 512 KiB writes, random then sequential), fill (the device once), aged (fill, then random
+    /// writes of 4 to 64 KiB; aged=50% names their amount), fragmented (fill, then 4 KiB writes in random
+    /// order, each place once), none, a fio job file, or a trace [default: the job file's warmup sections,
+    /// else steady]
     #[arg(long, value_name = "WHAT")]
     pub(crate) warm_up: Option<WarmUp>,
+    /// The mapping cache when measuring begins: dirty (what the warm-up left), clean (the same, written
+    /// back), warm (clean, after random reads over the device), empty (the device was switched off and on)
+    /// [default: dirty; ftl size: clean]
+    #[arg(long, value_parser = one_of::<CacheAtStart>(), value_name = "STATE")]
+    pub(crate) cache_state: Option<CacheAtStart>,
     /// Requests of --trace or --synth that run before the measured ones, after --warm-up and with the clock
     /// off, too
     #[arg(long, value_name = "N", value_parser = positive)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use sim::facts::labels;
 use sim::format::{bytes, digits};
 use sim::results::{pretty, to_csv, to_value, Run};
-use sim::setup::{SchemeSpec, Setup, WarmUp};
+use sim::setup::{CacheAtStart, SchemeSpec, Setup, WarmUp};
 use sim::size::{smallest, Locality, LruPoint, Point};
 use sim::{BadValue, CacheSize, Experiment, Listed, Load, RunError, Source};
 
@@ -132,8 +132,10 @@ fn as_trace(setup: &mut Setup) {
         setup.trace = Some(path);
     }
     if setup.warm_up.is_none() && (setup.trace.is_some() || setup.synth.is_some()) {
-        setup.warm_up = Some(WarmUp::Writes(&workload::warm_up::FILL));
+        setup.warm_up = Some(WarmUp::Writes(workload::warm_up::FILL));
     }
+    // A larger cache would otherwise look worse, as it keeps more of the warm-up for the measurement to pay.
+    setup.cache_state.get_or_insert(CacheAtStart::Clean);
 }
 
 /// Reads the requests of a replayed workload once, for all experiments, and gives their stack distances. Of a

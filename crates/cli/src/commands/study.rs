@@ -105,7 +105,7 @@ fn run(args: &StudyArgs, chosen: &[&Point], folder: &Folder, by: &str) -> Result
     let mut points = Vec::new();
     for &point in chosen {
         let stored = if args.again { None } else { folder.load(point)? };
-        if !stored.is_some_and(|stored| stored.ended.run().is_some()) {
+        if stored.is_none_or(|stored| stored.ended.run().is_none()) {
             points.push(point.clone());
         }
     }

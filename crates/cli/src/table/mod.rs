@@ -388,6 +388,7 @@ fn counters_grid(run: &Run, phase: &Phase) -> Grid {
     }
     put("entries replaced", whole(mapping.evictions));
     put("  of these dirty", maybe(mapping.dirty_share(), percent));
+    put("translation pages written back", whole(mapping.write_backs));
     put("entries a cached translation page", maybe(phase.entries_per_cached_page(), digits));
     put("  of these dirty", maybe(phase.dirty_per_cached_page(), digits));
     put("entries prefetched", whole(mapping.prefetched));

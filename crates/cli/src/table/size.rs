@@ -3,7 +3,7 @@
 use sim::facts::facts;
 use sim::format::{bytes, factor, maybe, percent, time};
 use sim::results::Run;
-use sim::size::{smallest, LruPoint, Point};
+use sim::size::{rises, smallest, LruPoint, Point, Rise};
 
 use super::grid::{printable, Grid};
 
@@ -75,7 +75,7 @@ pub fn lru(curve: &Curve) -> Grid {
     grid
 }
 
-/// The answer, a sentence for each scheme.
+/// The answer, a sentence for each scheme; and where more cache costs more, by more than what counts as near.
 pub fn sentences(curve: &Curve) -> Vec<String> {
     let within = percent(curve.within);
     let sentence = |(scheme, found): (String, Option<u64>)| {
@@ -85,7 +85,12 @@ pub fn sentences(curve: &Curve) -> Vec<String> {
             None => format!("{scheme}: none of these sizes comes within {within} of the ideal map"),
         }
     };
-    smallest(&curve.points, &curve.ideal, curve.within).into_iter().map(sentence).collect()
+    let answers = smallest(&curve.points, &curve.ideal, curve.within).into_iter().map(sentence);
+    let rise = |Rise { scheme, what, from, to, by }| {
+        let (scheme, from, to) = (printable(&scheme), bytes(from), bytes(to));
+        format!("{scheme}: more cache is worse: {what} {} higher with {to} than with {from}", percent(by))
+    };
+    answers.chain(rises(&curve.points, curve.within).into_iter().map(rise)).collect()
 }
 
 #[cfg(test)]

@@ -114,6 +114,12 @@ impl Drop for Bench {
 
 impl Bench {
     fn new(experiment: &Experiment, stop: &Stop) -> Result<Bench, String> {
+        if experiment.cache_state != sim::CacheState::Dirty {
+            return Err(
+                "a live device has its mapping cache as the warm-up leaves it; leave cache-state out"
+                    .to_owned(),
+            );
+        }
         let memory = Path::new("/dev/shm");
         let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let folder = above.join(format!("ftl-live-{}", std::process::id()));

@@ -171,6 +171,19 @@ impl MappingCounts {
     }
 }
 
+impl super::Run {
+    /// At most this share of the flash programs measured wrote back what the warm-up had left dirty in the
+    /// mapping cache, 0..=1: as many as entries were dirty, and no more than mapping write-backs there were.
+    /// `None` when nothing was programmed.
+    pub fn warm_up_debt(&self) -> Option<f64> {
+        let programs = |of: &dyn Fn(&Phase) -> u64| self.phases.iter().map(of).sum::<u64>();
+        let written_back =
+            programs(&|phase| phase.flash.get("translation").map_or(0, |counts| counts.programs));
+        let dirty = self.cache_before.map_or(0, |held| held.dirty);
+        ratio(dirty.min(written_back) as f64, programs(&|phase| phase.flash_total().programs) as f64)
+    }
+}
+
 impl GcCounts {
     /// Valid pages moved per victim.
     pub fn valid_per_collection(&self) -> Option<f64> {

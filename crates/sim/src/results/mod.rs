@@ -106,6 +106,9 @@ pub struct Run {
     pub workload: WorkloadInfo,
     /// What was measured, in the order it ran. The warm-up is not among them.
     pub phases: Vec<Phase>,
+    /// What a demand-cached mapping held when the first phase began; `None` when it held nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_before: Option<CacheSample>,
     /// How the device came up again when its power was cut at the end, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -355,6 +358,9 @@ pub struct WorkloadInfo {
     pub seed: u64,
     /// What was written before the first phase, in words; empty when nothing was.
     pub warm_up: String,
+    /// What was done about the mapping cache then, in words; empty when nothing was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cache_state: String,
 }
 
 /// A check made at the end of a run.

@@ -268,6 +268,7 @@ fn mapping_and_reads(row: &mut Row, phase: &Phase) {
     row.maybe("hit_ratio", mapping.hit_ratio());
     row.put("evictions", mapping.evictions);
     row.put("dirty_evictions", mapping.dirty_evictions);
+    row.put("write_backs", mapping.write_backs);
     row.put("prefetched", mapping.prefetched);
     row.put("gc_hits", mapping.gc_hits);
     row.put("gc_misses", mapping.gc_misses);

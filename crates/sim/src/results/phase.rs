@@ -241,10 +241,14 @@ pub struct MappingCounts {
     pub misses: u64,
     /// Hits by what answered (`cmt`, `model`, `table`, ...), count; sums to `hits`.
     pub hits_by_level: BTreeMap<String, u64>,
-    /// Entries replaced, count.
+    /// Units put out of the mapping cache for others, count: entries, or whole translation pages where a
+    /// scheme replaces those.
     pub evictions: u64,
-    /// Entries replaced while dirty, so that a translation page had to be written, count.
+    /// Of these, dirty when they were chosen, count. One write can bring several of them to flash.
     pub dirty_evictions: u64,
+    /// Translation pages written on the way of host requests, count: what dirty units cost.
+    #[serde(default)]
+    pub write_backs: u64,
     /// Entries loaded before anyone asked for them, count.
     pub prefetched: u64,
     /// Mapping updates of collection found in memory, count.

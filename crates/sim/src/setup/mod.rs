@@ -27,8 +27,8 @@ use crate::{BadValue, CacheSize, Experiment, TimingModel};
 
 use values::field;
 pub use values::{
-    factor, faults, micros, number, positive, positive_32, rows, time_ns, Choice, JobText, Mode, SchemeSpec,
-    WarmUp,
+    factor, faults, micros, number, positive, positive_32, rows, time_ns, CacheAtStart, Choice, JobText,
+    Mode, SchemeSpec, WarmUp,
 };
 
 /// One workload on one device, for any number of schemes. What is not given is chosen: a small device that
@@ -68,6 +68,9 @@ pub struct Setup {
     /// What runs first, with the clock off; the warm-up sections of the job file, else [`WarmUp::Steady`].
     #[serde(deserialize_with = "field::warm_up")]
     pub warm_up: Option<WarmUp>,
+    /// What the mapping cache holds after that; what the warm-up left, unless given.
+    #[serde(deserialize_with = "field::cache_state")]
+    pub cache_state: Option<CacheAtStart>,
     /// Requests of the trace or generator that run before the measured ones.
     #[serde(deserialize_with = "field::count")]
     pub warm_up_requests: Option<u64>,

@@ -10,12 +10,12 @@ use workload::warm_up::USUAL;
 use workload::InputError;
 
 use super::input::{scan, Counted, Input, Part, Prepare, Scaled, Scan};
-use super::{JobText, Mode, Resolved, Setup, SetupError, WarmUp};
+use super::{CacheAtStart, JobText, Mode, Resolved, Setup, SetupError, WarmUp};
 use crate::format::{bytes, time, whole};
 use crate::plan;
 use crate::reference::Verify;
 use crate::source::{Source, Synthetic, TraceFile};
-use crate::spec::{BadValue, CacheSize, Experiment, Load, PhaseSpec, TimingModel};
+use crate::spec::{BadValue, CacheSize, CacheState, Experiment, Load, PhaseSpec, TimingModel};
 
 /// The job file that runs when nothing else is asked for.
 const DOUBLE_READ: (&str, &str) = ("double-read.fio", include_str!("../../../../examples/double-read.fio"));
@@ -64,6 +64,9 @@ impl Setup {
         }
         let mut warm_up = warm_up(self, &device, found.warm_up, &mut notes)?;
         warm_up.extend(found.first);
+        if self.cache_state == Some(CacheAtStart::Warm) {
+            warm_up.push(settling(cache(self, &device), &device)?);
+        }
         let mut base = Experiment::new(device, String::new());
         (base.workload, base.workload_source) = (found.name, found.source);
         (base.warm_up, base.phases) = (warm_up, found.phases);
@@ -368,10 +371,10 @@ fn warm_up(
     Ok(match (&setup.warm_up, own) {
         (None, Some(own)) => own,
         (None | Some(WarmUp::Steady), _) => {
-            vec![PhaseSpec::warm_up(USUAL), settling(cache(setup, device), device)?]
+            vec![PhaseSpec::warm_up(*USUAL), settling(cache(setup, device), device)?]
         }
-        (Some(WarmUp::Swept), _) => vec![PhaseSpec::warm_up(USUAL), sweep(device)],
-        (Some(WarmUp::Writes(warm_up)), _) => vec![PhaseSpec::warm_up(warm_up)],
+        (Some(WarmUp::Swept), _) => vec![PhaseSpec::warm_up(*USUAL), sweep(device)],
+        (Some(WarmUp::Writes(warm_up)), _) => vec![PhaseSpec::warm_up(*warm_up)],
         (Some(WarmUp::None), _) => Vec::new(),
         (Some(WarmUp::File(path)), _) if path.extension().is_some_and(|ending| ending == "fio") => {
             let file = job_file(path)?;
@@ -448,6 +451,11 @@ fn trace_as_warm_up(
 /// Everything else that the set-up says.
 fn set(base: &mut Experiment, setup: &Setup) -> Result<(), SetupError> {
     base.cache = cache(setup, &base.device);
+    base.cache_state = match setup.cache_state {
+        None | Some(CacheAtStart::Dirty) => CacheState::Dirty,
+        Some(CacheAtStart::Clean | CacheAtStart::Warm) => CacheState::Clean,
+        Some(CacheAtStart::Empty) => CacheState::Empty,
+    };
     base.faults = setup.faults.clone().unwrap_or_default();
     base.foreground_superblocks = setup.gc_foreground;
     base.background_superblocks = setup.gc_background;

@@ -131,13 +131,35 @@ impl<'de> Deserialize<'de> for SchemeSpec {
     }
 }
 
+/// What the mapping cache holds when measuring begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheAtStart {
+    /// What the warm-up left, with what is dirty of it.
+    Dirty,
+    /// What the warm-up left, all of it clean.
+    Clean,
+    /// What random reads over the whole device left, all of it clean.
+    Warm,
+    /// Nothing.
+    Empty,
+}
+
+impl Choice for CacheAtStart {
+    const WORDS: &'static [(&'static str, CacheAtStart)] = &[
+        ("dirty", CacheAtStart::Dirty),
+        ("clean", CacheAtStart::Clean),
+        ("warm", CacheAtStart::Warm),
+        ("empty", CacheAtStart::Empty),
+    ];
+}
+
 /// What is written before measuring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WarmUp {
     /// Nothing.
     None,
     /// A warm-up of [`workload::warm_up`].
-    Writes(&'static workload::warm_up::WarmUp),
+    Writes(workload::warm_up::WarmUp),
     /// [`workload::warm_up::USUAL`], then reads until the mapping cache holds no entry that it left dirty.
     Steady,
     /// [`workload::warm_up::USUAL`], then one sequential read of the device.
@@ -155,7 +177,10 @@ impl FromStr for WarmUp {
             "steady" => WarmUp::Steady,
             "swept" => WarmUp::Swept,
             file if file.contains(['.', '/']) => WarmUp::File(PathBuf::from(file)),
-            name => WarmUp::Writes(workload::warm_up::find(name).map_err(|_| {
+            name if name.contains('=') => {
+                WarmUp::Writes(name.parse().map_err(|error: workload::InputError| BadValue(error.to_string()))?)
+            }
+            name => WarmUp::Writes(name.parse().map_err(|_| {
                 let names: Vec<&str> = workload::warm_up::ALL.iter().rev().map(|known| known.name).collect();
                 BadValue(format!(
                     "`{text}` is no warm-up; write steady, swept, {}, none, or the name of a fio job file or a trace",
@@ -360,6 +385,7 @@ macro_rules! fields {
 fields! {
     address: AddressMap, Choice::of_word;
     cache: CacheSize, str::parse;
+    cache_state: CacheAtStart, Choice::of_word;
     count: u64, positive;
     count_32: u32, positive_32;
     factor: Ratio, super::factor;
@@ -379,6 +405,7 @@ fields! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use workload::warm_up::AGED;
 
     #[test]
     fn schemes_with_parameters() {
@@ -429,8 +456,10 @@ mod tests {
     #[test]
     fn every_warm_up_has_a_name() {
         for known in workload::warm_up::ALL {
-            assert_eq!(known.name.parse(), Ok(WarmUp::Writes(known)));
+            assert_eq!(known.name.parse(), Ok(WarmUp::Writes(*known)));
         }
+        assert!("aged=30%".parse::<WarmUp>().is_ok_and(|found| found != WarmUp::Writes(AGED)));
+        assert!("aged=30".parse::<WarmUp>().is_err_and(|error| error.0.contains("such as aged=50%")));
         assert_eq!("a/b".parse(), Ok(WarmUp::File("a/b".into())));
         assert!("some".parse::<WarmUp>().is_err_and(|error| error.0.contains("`some` is no warm-up")));
     }

@@ -62,7 +62,7 @@ pub fn phase(name: &str, jobs: Vec<JobSpec>) -> PhaseSpec {
 /// A filled device and these phases.
 pub fn experiment(device: Device, scheme: &str, phases: Vec<PhaseSpec>) -> Experiment {
     let mut experiment = Experiment::new(device, scheme);
-    experiment.warm_up = vec![PhaseSpec::warm_up(&workload::warm_up::FILL)];
+    experiment.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::FILL)];
     experiment.phases = phases;
     experiment
 }
