@@ -52,6 +52,8 @@ const RATE_PAGES: u32 = 512;
 const WHOLE: u32 = 1024;
 /// Free superblocks above those that begin a collection from which on there is room to spare.
 pub const ROOMY: u32 = 3;
+/// As many from which on each stream may have a superblock.
+const PLENTY: u32 = 32;
 /// The owner of the shared lane.
 pub const SHARED: u32 = NONE - 1;
 /// Streams that can have lanes at once.
@@ -324,8 +326,12 @@ impl Open {
         superblock_pages / 8 + superblock_pages / 2 * spare.saturating_sub(ROOMY)
     }
 
-    /// How many times its share of the dies a stream gets where so many superblocks are to spare.
+    /// How many times its share of the dies a stream gets where so many superblocks are to spare: all of
+    /// them where there are plenty, because a stream that writes little may do so in bursts.
     pub fn generosity(spare: u32) -> u32 {
+        if spare >= PLENTY {
+            return WHOLE;
+        }
         (spare / 4).clamp(1, 4)
     }
 
