@@ -13,6 +13,10 @@
 //!
 //! Choices where the paper is silent:
 //! - When both prefetching techniques apply, the longer length counts.
+//! - `threshold=0` is ours, not the paper's: selective prefetching is always on. The number of cached
+//!   predecessors, which is the length that it prefetches, tells a sequence by itself. So it works also where
+//!   the number of TP nodes says nothing: in a cache that has a node of every translation page, and under
+//!   several sequences at a time.
 //! - Prefetched entries are as hot as if used just before the requested one, which is the most recently used.
 //! - The hotness of an entry is the time of its last use, counted in uses; the paper defines only the average
 //!   over it.
@@ -66,6 +70,7 @@ impl Techniques {
 #[derive(Clone, Copy, Debug)]
 pub struct Selective {
     counter: i32,
+    /// 0: always active.
     threshold: i32,
     active: bool,
 }
@@ -82,7 +87,7 @@ impl Selective {
     }
 
     fn decide(&mut self) {
-        if self.counter.abs() >= self.threshold {
+        if self.threshold > 0 && self.counter.abs() >= self.threshold {
             self.active = self.counter < 0;
             self.counter = 0;
         }
@@ -324,7 +329,7 @@ impl Mapping for ClusteredTable {
             Parameter {
                 name: "threshold",
                 default: "3",
-                what: "change in the number of TP nodes that turns selective prefetching on or off",
+                what: "change in the number of TP nodes that turns selective prefetching on or off; 0 for always on",
             },
         ],
     };
@@ -336,12 +341,12 @@ impl Mapping for ClusteredTable {
                 "scheme tpftl: techniques = '{letters}'; letters of 'rsbc', or '-', are needed"
             ))
         })?;
-        let threshold = config.number(&Self::INFO, "threshold", 1..=1000)?;
+        let threshold = config.number(&Self::INFO, "threshold", 0..=1000)?;
         let bytes = table.cache_bytes("tpftl", config, ClusteredTable::LEAST_BYTES)?;
         Ok(ClusteredTable {
             cache: TwoLevel::new(bytes, table.pages(), table.entries_per_page()),
             techniques,
-            selective: Selective { counter: 0, threshold, active: false },
+            selective: Selective { counter: 0, threshold, active: threshold == 0 },
             edits: Vec::with_capacity(table.entries_per_page() as usize),
             victims: Vec::with_capacity(table.entries_per_page() as usize),
             clean_below: 0,
@@ -527,6 +532,22 @@ mod tests {
         assert_eq!(cached.selective.counter, -1);
         assert_eq!(flash.counters.prefetched, 1);
         assert_eq!(flash.counters.reads_by(Cause::Translation), 1);
+    }
+
+    #[test]
+    fn always_on_a_sequence_is_found_also_where_no_node_comes_or_goes() {
+        for (threshold, misses) in [("3", 100), ("0", 7)] {
+            let (mut flash, mut table, _) = setup();
+            let mut config = Config::new(6 * 128, table.directory_bytes() + 4096);
+            config.parameters.insert("threshold".into(), threshold.into());
+            let mut cached = ClusteredTable::new(&mut flash, &table, &config).unwrap();
+            for slot in 0..100 {
+                let ask = Ask { lpn: lpn(1, slot), rest: 1, at: Done::READY };
+                cached.lookup(&mut flash, &mut table, ask).unwrap();
+            }
+            // One page after the other of one request each: 1, 2, 4, 8, .. are loaded at a time.
+            assert_eq!(flash.counters.reads_by(Cause::Translation), misses, "threshold {threshold}");
+        }
     }
 
     #[test]
