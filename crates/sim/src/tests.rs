@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use ftl::schemes::page::PageMap;
-use ftl::{Breach, Config, Flash, Info, Memory, OpenError, Scheme};
+use ftl::{Breach, Config, Flash, HostOp, Info, Memory, OpenError, Scheme};
+use nand::timing::Timing;
 use nand::{Device, Done, Fault, Geometry, Lpn, Nand, Oob, Ppn};
 use workload::fio::{Amount, JobSpec, Pattern, Phase as FioPhase};
 
@@ -297,4 +298,31 @@ fn a_device_whose_blocks_fail_one_by_one_ends_the_run_with_what_happened() {
         "{end:?}"
     );
     assert!(run.phases.last().is_some_and(|phase| phase.name == end.phase), "{end:?}");
+}
+
+#[test]
+fn the_ideal_map_writes_its_table_on_all_dies_at_a_time() {
+    let geometry = Geometry {
+        channels: 2,
+        luns_per_channel: 4,
+        planes_per_lun: 1,
+        blocks_per_plane: 32,
+        pages_per_block: 32,
+        page_bytes: 512,
+        oob_bytes: 64,
+    };
+    let device = Device::tiny(geometry, 5800);
+    let faults = nand::SimOptions::default();
+    let rig = crate::run::new_rig::<PageMap>(&device, &Config::new(5800, 1 << 20), &faults, Verify::Off);
+    let mut rig = rig.expect("a device").with_clock(crate::run::queued(&device, None));
+    let written = rig.device.request(HostOp::Write, Lpn(0), 5800, Done::READY, &mut |_, _| {});
+    assert!(written.is_ok());
+    rig.drain();
+    let (begun_ns, before) = (rig.clock().now(), rig.device.nand().counts().total_programs());
+    rig.device.power_off().expect("it is switched off");
+    rig.drain();
+    let programs = rig.device.nand().counts().total_programs() - before;
+    let one_by_one_ns = programs * device.times().program_ns;
+    let took_ns = rig.clock().now() - begun_ns;
+    assert!(programs > 40 && took_ns < one_by_one_ns / 4, "{programs} programs in {took_ns} ns");
 }

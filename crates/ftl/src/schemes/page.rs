@@ -30,6 +30,9 @@ pub struct WholeTable {
     dirty: Vec<bool>,
     /// No translation page below this one is dirty.
     first_dirty: usize,
+    /// When every page that the table leads to is programmed; `None` since the table changed. So the pages of
+    /// one checkpoint do not wait for each other.
+    settled: Option<Done>,
     page: Vec<u8>,
 }
 
@@ -38,6 +41,7 @@ impl WholeTable {
         let vtpn = table.place(lpn).0 .0 as usize;
         self.dirty[vtpn] = true;
         self.first_dirty = self.first_dirty.min(vtpn);
+        self.settled = None;
         mapped(std::mem::replace(&mut self.table[lpn.0 as usize], entry(ppn)))
     }
 }
@@ -58,6 +62,7 @@ impl Mapping for WholeTable {
             table: vec![UNMAPPED; table.exported_pages() as usize],
             dirty: vec![false; table.pages() as usize],
             first_dirty: table.pages() as usize,
+            settled: None,
             page: vec![0xff; table.entries_per_page() as usize * 4],
         })
     }
@@ -119,7 +124,7 @@ impl Mapping for WholeTable {
         for (bytes, entry) in self.page.chunks_exact_mut(4).zip(&self.table[first..first + lpns]) {
             bytes.copy_from_slice(&entry.to_le_bytes());
         }
-        let settled = flash.settle();
+        let settled = *self.settled.get_or_insert_with(|| flash.settle());
         let done = table.replace(flash, vtpn, &self.page, Cause::Checkpoint, settled)?;
         self.dirty[self.first_dirty] = false;
         Ok(Some(done))
