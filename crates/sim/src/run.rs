@@ -230,7 +230,7 @@ fn unknown(scheme: &str) -> RunError {
 /// As [`run`], and `progress` hears of it as run `index` of several.
 ///
 /// # Errors
-/// As there.
+/// The same as those of [`run`].
 pub fn run_as(index: usize, experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
     let phase = RefCell::new(String::from("start"));
     let body = || {
@@ -488,17 +488,9 @@ impl<'a> Runner<'a> {
         PHASE.clone_into(&mut self.phase.borrow_mut());
         let state = self.experiment.cache_state;
         if state != CacheState::Dirty && self.run.worn_out.is_none() {
-            let stopped = |fault| RunError::Request {
-                what: format!("{fault}"),
-                scheme: self.experiment.scheme.clone(),
-                phase: PHASE.to_owned(),
-                request: 0,
-            };
-            rig.device.power_off().map_err(stopped)?;
+            rig.device.power_off().map_err(|fault| self.stopped(Stop::Unasked(fault), PHASE))?;
             if state == CacheState::Empty {
-                let Rig { device, reference } = rig;
-                let device = Device::open(device.into_nand(), &self.config).map_err(RunError::Open)?;
-                rig = Rig { device, reference };
+                rig = self.reopened(rig)?;
             }
         }
         self.run.cache_before = occupancy::held(rig.device.scheme());
@@ -523,6 +515,13 @@ impl<'a> Runner<'a> {
         self.finish()
     }
 
+    /// Forgets what the scheme has in memory, and opens the array again.
+    fn reopened<S: Scheme, T: Timed>(&self, rig: Rig<S, T>) -> Result<Rig<S, T>, RunError> {
+        let Rig { device, reference } = rig;
+        let device = Device::open(device.into_nand(), &self.config).map_err(RunError::Open)?;
+        Ok(Rig { device, reference })
+    }
+
     /// Flushes, forgets what is in memory, and opens the array again. All that was acknowledged must be
     /// there.
     fn cut_power<S: Scheme, T: Timed>(&mut self, mut rig: Rig<S, T>) -> Result<(), RunError> {
@@ -531,9 +530,7 @@ impl<'a> Runner<'a> {
         rig.flush().map_err(|stop| self.stopped(stop, "flush before the power cut"))?;
         rig.drain();
         let (begun_ns, before) = (rig.clock().now(), *rig.device.nand().counts());
-        let Rig { device, reference } = rig;
-        let device = Device::<S, _>::open(device.into_nand(), &self.config).map_err(RunError::Open)?;
-        let mut rig = Rig { device, reference };
+        let mut rig = self.reopened(rig)?;
         rig.drain();
         let did = rig.device.nand().counts().since(&before);
         self.run.recovery = Some(Recovery {

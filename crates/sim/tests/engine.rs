@@ -111,7 +111,7 @@ fn collection_triggers_and_its_time_is_in_the_latency() {
 fn preconditioning_ends_and_counts_nothing() {
     let reads = phase("randread", vec![short(Pattern::RandRead, 1, 1, 100)]);
     let mut e = experiment(device(80), "page", vec![reads]);
-    e.warm_up = vec![PhaseSpec::warm_up(*workload::warm_up::USUAL)];
+    e.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::USUAL)];
     let run = good(&e);
     assert_eq!(run.phases.len(), 1);
     assert_eq!((run.phases[0].pages_written, run.phases[0].pages_read), (0, 100));

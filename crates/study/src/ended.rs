@@ -1,4 +1,4 @@
-//! How a point ended, and the file that keeps it.
+//! How a point ended, and what is stored of it.
 
 use sim::results::Run;
 

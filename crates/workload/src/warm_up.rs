@@ -44,7 +44,7 @@ struct Overwrites {
 }
 
 /// The device once, in sequence.
-pub static FILL: WarmUp = WarmUp {
+pub const FILL: WarmUp = WarmUp {
     name: "fill",
     what: "the device once, in sequential writes of 512 KiB",
     random_passes: 0,
@@ -53,18 +53,18 @@ pub static FILL: WarmUp = WarmUp {
 };
 
 /// A device in use: filled, then overwritten by requests of all sizes that file systems make.
-pub static AGED: WarmUp =
+pub const AGED: WarmUp =
     WarmUp { name: "aged", overwrites: Some(Overwrites { most_bytes: 64 << 10, percent: 100 }), ..FILL };
 
 /// A device on which nothing is in order: filled, then overwritten in random order, every 4 KiB once before
 /// any twice.
-pub static FRAGMENTED: WarmUp =
+pub const FRAGMENTED: WarmUp =
     WarmUp { name: "fragmented", overwrites: Some(Overwrites { most_bytes: GRAIN, percent: 100 }), ..FILL };
 
 /// The warm-up of LearnedFTL (HPCA 2024, section IV-B): a random write and a sequential write of 512 KiB
 /// requests, "until the SSD is written over about 6 times". How the six volumes are split is our reading:
 /// three passes in random order, then three in sequence.
-pub static LEARNEDFTL: WarmUp = WarmUp {
+pub const LEARNEDFTL: WarmUp = WarmUp {
     name: "learnedftl",
     what: "six volumes of 512 KiB writes, random then sequential",
     random_passes: 3,
@@ -73,10 +73,10 @@ pub static LEARNEDFTL: WarmUp = WarmUp {
 };
 
 /// All of them.
-pub static ALL: [&WarmUp; 4] = [&FILL, &AGED, &FRAGMENTED, &LEARNEDFTL];
+pub const ALL: [WarmUp; 4] = [FILL, AGED, FRAGMENTED, LEARNEDFTL];
 
 /// The one that runs where nobody asks for another: it leaves any scheme in a steady state.
-pub static USUAL: &WarmUp = &LEARNEDFTL;
+pub const USUAL: WarmUp = LEARNEDFTL;
 
 impl FromStr for WarmUp {
     type Err = InputError;
@@ -85,7 +85,7 @@ impl FromStr for WarmUp {
     fn from_str(text: &str) -> Result<WarmUp, InputError> {
         let wrong = |what: String| InputError::in_file("", what);
         let (name, amount) = text.split_once('=').map_or((text, None), |(name, amount)| (name, Some(amount)));
-        let Some(&found) = ALL.into_iter().find(|warm_up| warm_up.name == name) else {
+        let Some(found) = ALL.into_iter().find(|warm_up| warm_up.name == name) else {
             let known = ALL.map(|warm_up| warm_up.name).join(", ");
             return Err(wrong(format!("there is no warm-up called {name:?}; there are {known}")));
         };
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn warm_ups_have_names() {
         for known in ALL {
-            assert_eq!(known.name.parse(), Ok(*known));
+            assert_eq!(known.name.parse(), Ok(known));
         }
         for (text, sentence) in [
             ("steam", "there are fill, aged, fragmented, learnedftl"),

@@ -371,9 +371,9 @@ fn warm_up(
     Ok(match (&setup.warm_up, own) {
         (None, Some(own)) => own,
         (None | Some(WarmUp::Steady), _) => {
-            vec![PhaseSpec::warm_up(*USUAL), settling(cache(setup, device), device)?]
+            vec![PhaseSpec::warm_up(USUAL), settling(cache(setup, device), device)?]
         }
-        (Some(WarmUp::Swept), _) => vec![PhaseSpec::warm_up(*USUAL), sweep(device)],
+        (Some(WarmUp::Swept), _) => vec![PhaseSpec::warm_up(USUAL), sweep(device)],
         (Some(WarmUp::Writes(warm_up)), _) => vec![PhaseSpec::warm_up(*warm_up)],
         (Some(WarmUp::None), _) => Vec::new(),
         (Some(WarmUp::File(path)), _) if path.extension().is_some_and(|ending| ending == "fio") => {

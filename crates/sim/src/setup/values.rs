@@ -140,7 +140,7 @@ pub enum CacheAtStart {
     Clean,
     /// What random reads over the whole device left, all of it clean.
     Warm,
-    /// Nothing.
+    /// Nothing: the device was switched off and on.
     Empty,
 }
 
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn every_warm_up_has_a_name() {
         for known in workload::warm_up::ALL {
-            assert_eq!(known.name.parse(), Ok(WarmUp::Writes(*known)));
+            assert_eq!(known.name.parse(), Ok(WarmUp::Writes(known)));
         }
         assert!("aged=30%".parse::<WarmUp>().is_ok_and(|found| found != WarmUp::Writes(AGED)));
         assert!("aged=30".parse::<WarmUp>().is_err_and(|error| error.0.contains("such as aged=50%")));

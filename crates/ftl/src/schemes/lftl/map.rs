@@ -55,7 +55,7 @@ struct Logged {
 /// Of which linear groups log mappings are trained.
 #[derive(Clone, Copy, Debug)]
 pub enum Trained {
-    /// All.
+    /// All groups that hold log mappings.
     All,
     /// Those of a superblock.
     Superblock(u32),

@@ -129,7 +129,7 @@ pub struct Lane {
     pub owner: u32,
     /// Its superblock, `NONE` if it never had one.
     pub superblock: u32,
-    /// Its node there.
+    /// Its node in that superblock's tree of lanes.
     pub node: u32,
     /// The page of the host that was written to it last, counted from the first.
     used: u64,
@@ -140,10 +140,17 @@ pub struct Lane {
     last: (u32, u16),
 }
 
+impl Lane {
+    /// Gathering of the exemplary set begins anew.
+    fn begin_set(&mut self) {
+        (self.found, self.exemplary_of, self.last) = (0, NONE, (NONE, 0));
+    }
+}
+
 /// An open superblock that is divided into lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct Sheet {
-    /// Its number.
+    /// The number of the superblock.
     pub superblock: u32,
     /// The number of its opening.
     pub epoch: u32,
@@ -422,7 +429,7 @@ impl Open {
     pub fn give(&mut self, lane: usize, owner: u32) {
         let it = &mut self.lanes[lane];
         it.owner = owner;
-        (it.found, it.exemplary_of, it.last) = (0, NONE, (NONE, 0));
+        it.begin_set();
         if let Some(subspace) = self.subspaces.get_mut(owner as usize) {
             subspace.lane = lane as u8;
         }
@@ -432,7 +439,7 @@ impl Open {
     pub fn put(&mut self, lane: usize, superblock: u32, node: u32) {
         let it = &mut self.lanes[lane];
         (it.superblock, it.node) = (superblock, node);
-        (it.found, it.exemplary_of, it.last) = (0, NONE, (NONE, 0));
+        it.begin_set();
     }
 
     /// A page of the host was programmed in the lane that was chosen for it: gathers the exemplary set.

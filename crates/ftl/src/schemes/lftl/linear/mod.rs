@@ -354,6 +354,11 @@ impl Trainer {
     fn take_run(&mut self, run: std::ops::Range<usize>, model: LinearModel) {
         let intercept = f64::from(model.base) - model.slope.value() * f64::from(model.start);
         let literal = Line { slope: model.slope.value(), intercept: Half::nearest(intercept).value() };
+        self.take(run, model, literal);
+    }
+
+    /// The same; `literal` is the line with the 16-bit float intercept, of which the misses are counted.
+    fn take(&mut self, run: std::ops::Range<usize>, model: LinearModel, literal: Line) {
         let covered = &self.points[run];
         for &(lpa, local) in covered {
             if model.predict(lpa) != Some(local) {
@@ -412,15 +417,7 @@ impl Trainer {
                 from += 1;
                 continue;
             };
-            let covered = &self.points[from..end];
-            for &(lpa, local) in covered {
-                if model.predict(lpa) != Some(local) {
-                    self.outliers.push((lpa, local));
-                } else if literal.error((lpa, local)) <= 0.5 {
-                    self.literal_outliers -= 1;
-                }
-            }
-            self.models.push(Covering { model, last: covered[covered.len() - 1].0 });
+            self.take(from..end, model, literal);
             from = end;
         }
         self.models.sort_unstable_by_key(|covering| covering.model.start);
