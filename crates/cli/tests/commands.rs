@@ -334,6 +334,49 @@ fn traces_are_described() {
 }
 
 #[test]
+fn any_table_is_a_trace_and_standard_input_is_a_file() {
+    let table = "ts_us;disk;what;sector;bytes\n100;a;Write;8;4096\n250;a;Read;8;4096\n900;b;Read;0;512\n";
+    let file = scratch("mine.csv", table);
+    let columns = ["--columns", "time=ts_us:us,op=what,lba=sector:sectors,size=5,device=disk"];
+    let from_file =
+        [&["run", "page", "--trace", &file, "--warm-up", "none", "--json", "-"][..], &columns].concat();
+    let runs = findings(&from_file);
+    let phase = &runs[0]["phases"][0];
+    assert_eq!((&phase["pages_read"], &phase["pages_written"]), (&2.into(), &1.into()));
+    // Twice through the same requests: one scheme after the other reads the pipe's copy.
+    let temporary = place("temporary");
+    std::fs::create_dir_all(&temporary).expect("a folder");
+    let piped = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        command.env("TMPDIR", &temporary);
+        let mut child = command
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("ftl can be started");
+        std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), table.as_bytes())
+            .expect("a reader");
+        common::said(&child.wait_with_output().expect("an end"))
+    };
+    let both = ["compare", "--schemes", "page,dftl", "--trace", "-", "--warm-up", "none"];
+    let said = piped(&[&both[..], &columns].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("stdin: 3 requests"), "{}", said.out);
+    let said = piped(&[&["trace", "info", "-", "--trace-device", "b"][..], &columns].concat());
+    assert!(
+        said.out.contains("Trace       -: columns") && said.out.contains("Requests    1 in"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    let said = piped(&["trace", "info", "-", "-", columns[0], columns[1]]);
+    assert!(said.err.contains("- is given twice") && said.code == 2, "{}", said.err);
+    let left = std::fs::read_dir(&temporary).expect("a folder").count();
+    assert_eq!(left, 0, "copies of standard input stay behind");
+}
+
+#[test]
 fn traces_are_made() {
     let shipped = std::fs::read_to_string(root().join(TRACE)).expect("the sample");
     let call = ["trace", "make", "financial1", "--requests", "8000", "--seed", "2026", "-o"];

@@ -37,6 +37,23 @@ fn a_request_outside_the_device() {
 }
 
 #[test]
+fn columns_and_formats_that_there_are_not() {
+    let trace = scratch("columns.csv", "1,2\n");
+    let said = ftl(&["trace", "info", &trace, "--columns", "lba=1"]);
+    assert!(said.err.contains("`lba=1` names no column for size; write time=1:us,"), "{}", said.err);
+    assert_eq!(said.code, 2);
+    let said = ftl(&["compare", "--trace", &trace, "--columns", "lba=1,size=bytes"]);
+    assert_eq!(
+        (said.err, said.code),
+        (format!("ftl: {trace}: there is no column bytes; the first row has 1, 2\n"), 2)
+    );
+    let said = ftl(&["trace", "info", &trace, "--trace-format", "csv"]);
+    assert!(said.err.contains("there is no trace format `csv`; there are spc, msr, "), "{}", said.err);
+    let said = ftl(&["compare", "--synth", "financial1", "--columns", "lba=1,size=2"]);
+    assert_eq!((said.err.as_str(), said.code), ("ftl: --columns is for a trace; leave it out\n", 2));
+}
+
+#[test]
 fn a_warm_up_beside_that_of_the_job_file() {
     refused(
         &["compare", JOBS, "--device", DEVICE, "--warm-up", "fill"],
@@ -129,16 +146,14 @@ fn a_malformed_trace() {
          leave; give a wider window",
     );
     let noise = scratch("noise.txt", "what is this\nno trace\n");
-    let known =
-        "spc, msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus, ftl";
-    refused(
-        &["compare", "--trace", &noise],
-        &format!("{noise}: the trace's format is not recognised; known formats are {known}"),
+    let sentence = format!(
+        "{noise}: the trace's format is not recognised: neither a header nor one of the first ten rows is one of spc, \
+         msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus, alibaba, tencent, \
+         vscsi, oracle-general, ftl; the first row is \"what is this\"; name its columns with option columns, such as \
+         time=1:us,op=3,lba=4:sectors,size=5:bytes"
     );
-    refused(
-        &["trace", "info", &noise],
-        &format!("{noise}: the trace's format is not recognised; known formats are {known}"),
-    );
+    refused(&["compare", "--trace", &noise], &sentence);
+    refused(&["trace", "info", &noise], &sentence);
     refused(
         &["compare", "--trace", "examples/oltp-sample.spc", "--rows", "9000..9100"],
         "examples/oltp-sample.spc: there is no request to run: none of its 8000 rows lies in the window of options \

@@ -155,6 +155,125 @@ fn phones() {
 }
 
 #[test]
+fn clouds() {
+    let alibaba = "419,W,8792731648,16384,1577808144360767\n725,R,4096,512,1577808144360967\n";
+    assert_eq!(
+        plain("alibaba", alibaba),
+        [(0, W, 8_792_731_648, 16_384), (200, R, 8_792_748_032 + 4096, 512)].map(|mut r| {
+            // The second volume lies behind the first, rounded up to 1 MiB.
+            r.2 = if r.0 == 200 { (8_792_748_032u64).next_multiple_of(1 << 20) + 4096 } else { r.2 };
+            r
+        })
+    );
+    let headed = format!("device_id,opcode,offset,length,timestamp\n{alibaba}");
+    assert_eq!(plain("alibaba-h", &headed), plain("alibaba-2", alibaba));
+    let tencent = "1538323199,8,16,1,1576\n1538323200,1024,8,0,1576\n";
+    assert_eq!(plain("tencent", tencent), [(0, W, 4096, 8192), (1_000_000, R, 524_288, 4096)]);
+    let headed = format!("Timestamp,Offset,Size,IOType,VolumeID\n{tencent}");
+    assert_eq!(plain("tencent-h", &headed), plain("tencent-2", tencent));
+}
+
+/// A vSCSI record: (version, opcode, bytes, lbn, us).
+fn vscsi(version: u8, opcode: u16, bytes: u32, lbn: u64, us: u64) -> Vec<u8> {
+    let (code, long) = (opcode.to_le_bytes(), [&lbn.to_le_bytes()[..], &us.to_le_bytes()].concat());
+    let (tag, size, zero) = ([0xff, version], bytes.to_le_bytes(), [0u8; 4]);
+    match version {
+        1 => [&zero[..], &size, &zero, &code, &tag, &long].concat(),
+        _ => [&code[..], &tag, &zero, &size, &zero, &long, &[0; 8]].concat(),
+    }
+}
+
+#[test]
+fn binary_records() {
+    let read_file = |name: &str, bytes: &[u8], options: &TraceOptions| {
+        let file = File::new(name, bytes);
+        let trace = Trace::open(&file.0, options).expect("it opens");
+        let format = trace.format();
+        let requests: Vec<_> = trace.map(|r| r.expect("a good row")).collect();
+        (
+            format,
+            requests.iter().map(|r| (r.arrival_ns / 1000, r.kind, r.offset, r.bytes)).collect::<Vec<_>>(),
+        )
+    };
+    let default = TraceOptions::default();
+    let expected = vec![(0, W, 8 * 512, 4096), (1_500_000, R, 1 << 33, 512)];
+    for version in [1, 2] {
+        let rows = [vscsi(version, 0x2a, 4096, 8, 7_000_000), vscsi(version, 0x28, 512, 1 << 24, 8_500_000)];
+        let found = read_file(&format!("v{version}"), &rows.concat(), &default);
+        assert_eq!(found, (Format::Vscsi, expected.clone()), "version {version}");
+        // One record is enough, a file that ends within one is not whole.
+        assert_eq!(read_file(&format!("o{version}"), &rows[0], &default).1, expected[..1]);
+        let cut = File::new(&format!("c{version}"), &rows.concat()[..33]);
+        let sentence = Trace::open(&cut.0, &default).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(sentence.contains("cut off"), "{sentence}");
+    }
+    let record = |time: u32, id: u64, size: u32| {
+        [&time.to_le_bytes()[..], &id.to_le_bytes(), &size.to_le_bytes(), &(-1i64).to_le_bytes()].concat()
+    };
+    let rows = [record(10, 8, 4096), record(12, 16, 512)].concat();
+    let named = read_file("web.oracleGeneral", &rows, &default);
+    assert_eq!(named, (Format::OracleGeneral, vec![(0, R, 4096, 4096), (2_000_000, R, 8192, 512)]));
+    let told = with(|o| o.format = Some(Format::OracleGeneral));
+    assert_eq!(read_file("web.bin", &rows, &told), named);
+    let pages = with(|o| o.columns = "time=time,lba=obj_id:4KiB,size=obj_size".parse().ok());
+    let found = read_file("pages.oracleGeneral.bin", &rows, &pages);
+    assert_eq!(found, (Format::Columns, vec![(0, R, 32_768, 4096), (2_000_000, R, 65_536, 512)]));
+}
+
+#[test]
+fn any_table_by_its_columns() {
+    let columns = |text: &str| with(|o| o.columns = Some(text.parse().expect("columns")));
+    let expected = [(0, W, 4096, 512), (500, R, 8192, 4096)];
+    let by_number = columns("time=1:us,op=3,lba=4:sectors,size=5");
+    assert_eq!(read("table-1", "1000,x,Write,8,512\n1500,x,read,16,4096\n", &by_number), expected);
+    // Names in the first row, another separator, quotes, other units.
+    let text = "\"LBA\";\"kind\";\"len\";\"ts\"\n8;\"W\";1;1.0\n16;\"R\";8;1.0005\n";
+    let by_name = columns("time=ts:s,op=kind,lba=lba:sectors,size=len:sectors");
+    assert_eq!(read("table-2", text, &by_name), expected);
+    // A header that numbers skip, blanks, a word for writes, no times.
+    let numbers = columns("op=3:write=1,lba=1:4KiB,size=2");
+    let blanks = "page size op\n1   512  1\n2   4096 0\n";
+    assert_eq!(read("table-3", blanks, &numbers), [(0, W, 4096, 512), (0, R, 8192, 4096)]);
+    // Devices lie one behind the other, as in the known formats.
+    let volumes = columns("time=1:ms,lba=2,size=3,device=4");
+    assert_eq!(
+        read("table-4", "0\t0\t512\ta\n1\t0\t512\tb\n", &volumes),
+        [(0, R, 0, 512), (1000, R, 1 << 20, 512)]
+    );
+    let trims = columns("op=1,lba=2,size=3");
+    assert_eq!(
+        read("table-5", "d|0|512\nTRIM|0|512\nflush|||\n", &trims),
+        [(0, T, 0, 512), (0, T, 0, 512), (0, F, 0, 0)]
+    );
+    for (text, option, sentence) in [
+        ("a,b\n1,2\n", "lba=1,size=c", "T: there is no column c; the first row has a, b"),
+        ("1,2\n", "lba=1,size=3", "T: there is no column 3; the first row has 2"),
+    ] {
+        assert_eq!(error("table-e", text, &columns(option)), sentence);
+    }
+    let strict = TraceOptions { strict: true, ..columns("op=1,lba=2,size=3") };
+    let sentence = error("table-s", "0,8,512\n", &strict);
+    assert!(sentence.contains("say which is a write: op=3:write=1"), "{sentence}");
+    let both = TraceOptions { format: Some(Format::Spc), ..columns("lba=2,size=3") };
+    assert!(error("table-b", "0,8,512\n", &both).contains("give one of them"));
+    let bare = with(|o| o.format = Some(Format::Columns));
+    assert!(error("table-n", "0,8,512\n", &bare).contains("needs option columns"));
+}
+
+#[test]
+fn parquet_of_other_columns() {
+    let mut bytes = Vec::new();
+    let request = Request { arrival_ns: 5_000, kind: W, offset: 8192, bytes: 512 };
+    write_parquet(&mut bytes, [request, Request { arrival_ns: 9_000, kind: R, ..request }]).expect("memory");
+    let file = File::new("other.parquet", &bytes);
+    let options = with(|o| o.columns = "time=time_ns:ms,op=kind,lba=bytes,size=offset".parse().ok());
+    let trace = Trace::open(&file.0, &options).expect("it opens");
+    let found: Vec<_> = trace.map(|r| r.expect("a good row")).collect();
+    let swapped = Request { arrival_ns: 0, kind: W, offset: 512, bytes: 8192 };
+    assert_eq!(found, [swapped, Request { arrival_ns: 4_000_000_000, kind: R, ..swapped }]);
+}
+
+#[test]
 fn formats_are_told_by_content_and_compression_by_magic() {
     let text = b"0,100,512,w,0.5\n".repeat(200);
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -221,7 +340,7 @@ fn each_mistake_gets_one_sentence() {
     let default = TraceOptions::default();
     assert_eq!(
         error("unknown", "what is this\n", &default),
-        "T: the trace's format is not recognised; known formats are spc, msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus, ftl"
+        "T: the trace's format is not recognised: neither a header nor one of the first ten rows is one of spc, msr, systor, cloudphysics, flashsim, mqsim, blkparse, iolog-v2, iolog-v3, pixel, nexus, alibaba, tencent, vscsi, oracle-general, ftl; the first row is \"what is this\"; name its columns with option columns, such as time=1:us,op=3,lba=4:sectors,size=5:bytes"
     );
     let missing = Trace::open("/nowhere/at/all", &default).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(
@@ -434,7 +553,7 @@ proptest! {
     }
 
     #[test]
-    fn no_line_makes_a_row_reader_panic(format in 0usize..12, lines in prop::collection::vec("[0-9a-zRWD,. \\t+:-]{0,60}", 0..8)) {
+    fn no_line_makes_a_row_reader_panic(format in 0usize..17, lines in prop::collection::vec("[0-9a-zRWD,. \\t+:-]{0,60}", 0..8)) {
         let text = lines.join("\n");
         let file = File::new(&format!("lines-{format}"), text.as_bytes());
         let options = with(|o| o.format = Some(Format::ALL[format]));

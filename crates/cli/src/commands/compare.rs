@@ -82,7 +82,7 @@ pub(crate) fn run(args: RunArgs, again: &Again) -> Result<(), Stop> {
 }
 
 fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail) -> Result<(), Stop> {
-    let setup = options.setup();
+    let setup = options.setup()?;
     output::check(&options.output, &[], &setup.files())?;
     let setup = setup.resolve()?;
     let experiment =
@@ -199,7 +199,7 @@ mod tests {
     /// What the command says when a run ends like this.
     fn ended(error: RunError) -> Stop {
         let options = options();
-        let setup = options.setup().resolve().expect("a set-up");
+        let setup = options.setup().expect("no standard input").resolve().expect("a set-up");
         let ended = conclude(
             vec![Err(error)],
             &setup,

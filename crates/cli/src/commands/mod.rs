@@ -59,7 +59,8 @@ mod repeat;
 mod serving;
 mod shell;
 mod size;
-pub(crate) mod stop;
+pub(crate) mod stdin;
+mod stop;
 #[cfg(feature = "complete")]
 mod stored;
 #[cfg(feature = "complete")]
@@ -138,6 +139,7 @@ pub fn main() -> ExitCode {
     quiet_panics();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let ended = catch_unwind(AssertUnwindSafe(|| dispatch(&arguments)));
+    stdin::forget();
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(stop)) => stop.report(),

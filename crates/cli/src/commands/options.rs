@@ -9,11 +9,14 @@ use ftl::VictimPolicy;
 use nand::timing::Policy;
 use nand::SimOptions;
 use sim::setup::{
-    factor, faults, micros, number, positive, positive_32, rows, time_ns, CacheAtStart, Choice, Mode, Setup,
-    WarmUp,
+    columns, factor, faults, format, micros, number, positive, positive_32, rows, time_ns, CacheAtStart,
+    Choice, Mode, Setup, WarmUp,
 };
 use sim::{CacheSize, TimingModel};
-use workload::trace::{AddressMap, Ratio};
+use workload::trace::{AddressMap, Columns, Format as TraceFormat, Ratio};
+
+use super::stdin;
+use super::stop::Stop;
 
 /// Everything that describes runs, schemes excepted.
 #[derive(Args, Clone, Debug)]
@@ -39,11 +42,14 @@ pub(crate) fn one_of<T: Choice>() -> impl TypedValueParser<Value = T> {
 
 impl Options {
     /// The set-up that they describe, without schemes.
-    pub(crate) fn setup(&self) -> Setup {
+    ///
+    /// # Errors
+    /// Standard input is to be the trace and cannot be read.
+    pub(crate) fn setup(&self) -> Result<Setup, Stop> {
         let Options { input, trace, device, time, running, .. } = self.clone();
-        Setup {
-            job_file: input.workload,
-            trace: input.trace,
+        Ok(Setup {
+            job_file: input.workload.map(stdin::as_file).transpose()?,
+            trace: input.trace.map(stdin::as_file).transpose()?,
             synth: input.synth,
             requests: input.requests,
             warm_up: input.warm_up,
@@ -67,19 +73,30 @@ impl Options {
             verify: running.verify,
             power_cut: running.power_cut,
             ..trace.setup()
-        }
+        })
     }
 }
 
 impl TraceArgs {
     /// The part of a set-up that they describe.
-    pub(crate) fn setup(self) -> Setup {
+    fn setup(self) -> Setup {
         Setup {
             mode: self.mode,
             depth: self.depth,
             time_scale: self.time_scale,
             max_gap: self.max_gap,
             address: self.address,
+            ..self.reading.setup()
+        }
+    }
+}
+
+impl Reading {
+    /// The part of a set-up that it describes.
+    pub(crate) fn setup(self) -> Setup {
+        Setup {
+            trace_format: self.trace_format,
+            columns: self.columns,
             trace_device: self.trace_device,
             from: self.from,
             until: self.until,
@@ -98,7 +115,7 @@ pub(crate) struct InputOptions {
     /// is built in
     #[arg(value_name = "WORKLOAD.fio", help_heading = "Arguments", conflicts_with_all = ["trace", "synth"])]
     pub(crate) workload: Option<PathBuf>,
-    /// Replay a recorded block trace; format and compression are recognised
+    /// Replay a recorded block trace, `-` for standard input; format and compression are recognised
     #[arg(long, value_name = "FILE", conflicts_with = "synth")]
     pub(crate) trace: Option<PathBuf>,
     /// Run a synthetic workload (see `ftl workloads`)
@@ -151,6 +168,22 @@ pub(crate) struct TraceArgs {
     /// [default: as-is; wrap when no device is given and the trace is larger than every preset]
     #[arg(long, value_parser = one_of::<AddressMap>(), value_name = "HOW")]
     pub(crate) address: Option<AddressMap>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// How a trace is read, and what of it.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Reading {
+    /// The format of the trace, where its content does not tell (see docs/workloads.md)
+    #[arg(long, value_name = "NAME", value_parser = format)]
+    pub(crate) trace_format: Option<TraceFormat>,
+    /// Read any table, such as CSV or Parquet: which column holds what, by its number from 1 or its name, and
+    /// its unit. Parts are time (s, ms, us, ns, filetime), op (words such as R and Write; write=1 if 1 stands
+    /// for a write), lba and size (bytes, sectors, 4KiB), device; for example
+    /// time=1:us,op=3,lba=4:sectors,size=5:bytes
+    #[arg(long, value_name = "PART=COLUMN[:UNIT],…", value_parser = columns)]
+    pub(crate) columns: Option<Columns>,
     /// Keep one device of a trace of several, by its name in the trace
     #[arg(long, value_name = "NAME")]
     pub(crate) trace_device: Option<String>,

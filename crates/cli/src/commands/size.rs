@@ -64,7 +64,7 @@ pub(crate) struct SizeArgs {
 /// `ftl size`.
 pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
     let SizeArgs { schemes, caches, picture, within, options } = args;
-    let mut setup = options.setup();
+    let mut setup = options.setup()?;
     output::check(&options.output, &[("--picture", picture.as_deref())], &setup.files())?;
     if options.output.output_format == Format::FioJson {
         return Err(Stop::user("ftl size has no fio-json; give table, json or csv"));
@@ -128,7 +128,8 @@ pub(crate) fn share(text: &str) -> Result<f64, BadValue> {
 /// What is asked about here is mostly a trace: one may stand where a job file stands elsewhere, and a device
 /// that is filled in order will do.
 fn as_trace(setup: &mut Setup) {
-    if let Some(path) = setup.job_file.take_if(|path| workload::trace::detect(path).is_ok()) {
+    let told = setup.columns.is_some() || setup.trace_format.is_some();
+    if let Some(path) = setup.job_file.take_if(|path| told || workload::trace::detect(path).is_ok()) {
         setup.trace = Some(path);
     }
     if setup.warm_up.is_none() && (setup.trace.is_some() || setup.synth.is_some()) {

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sim::format::{bytes, count, digits, percent, time, whole};
-use sim::setup::{number, positive, rows, time_ns};
+use sim::setup::{number, positive};
 use workload::profile::KindProfile;
 use workload::synth::Synth;
-use workload::trace::{info, write_fio_iolog, write_parquet, write_spc, Trace, TraceInfo, TraceOptions};
+use workload::trace::{info, write_fio_iolog, write_parquet, write_spc, Trace, TraceInfo};
 use workload::Kind;
 
 use super::files::{self, is_stdout, unwritable};
-use super::options::TraceArgs;
+use super::options::Reading;
 use super::repeat::Again;
+use super::stdin;
 use super::stop::{note, say, Stop};
 use crate::report::{self, Origin, Streams};
 use crate::table::grid::Grid;
@@ -23,9 +24,12 @@ Examples:
   ftl trace info websearch1.spc.xz
   ftl trace info *.csv.gz --json > traces.json
   ftl trace info prxy_0.csv --rows 0..20000 --strict
+  ftl trace info mine.csv --columns time=1:us,op=3,lba=4:sectors,size=5:bytes
+  blkparse -i sda -o - | ftl trace info -
 
-Understood, by content: SPC, MSR Cambridge, Systor '17, CloudPhysics, FlashSim, MQSim, blkparse text, fio iolog v2 and
-v3, Pixel 6a and Nexus 5 phone traces, plain or as gz, xz, zst, bz2; Parquet with time_ns, kind, offset, bytes.";
+Understood, by content: SPC, MSR Cambridge, Systor '17, CloudPhysics, Alibaba and Tencent block traces, vSCSI, FlashSim,
+MQSim, blkparse text, fio iolog v2 and v3, Pixel 6a and Nexus 5 phone traces, plain or as gz, xz, zst, bz2; Parquet with
+time_ns, kind, offset, bytes; by name oracleGeneral of libCacheSim; any other table with --columns.";
 
 const STREAMS_EXAMPLES: &str = "\
 Examples:
@@ -56,24 +60,11 @@ pub(crate) enum TraceCommand {
 /// Arguments of `ftl trace info`.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
-    /// Traces
+    /// Traces; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Keep one device of a trace of several, by its name in the trace
-    #[arg(long, value_name = "NAME")]
-    trace_device: Option<String>,
-    /// Keep requests from this recorded time on, such as 90s or 1.5h
-    #[arg(long, value_name = "TIME", value_parser = time_ns)]
-    from: Option<u64>,
-    /// Keep requests before this recorded time
-    #[arg(long, value_name = "TIME", value_parser = time_ns)]
-    until: Option<u64>,
-    /// Keep rows A to B, from 0, B left out
-    #[arg(long, value_name = "A..B", value_parser = rows)]
-    rows: Option<std::ops::Range<u64>>,
-    /// A row that is not understood is an error, and not counted and left out
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    reading: Reading,
     /// Everything as JSON
     #[arg(long)]
     json: bool,
@@ -82,15 +73,11 @@ pub(crate) struct InfoArgs {
 /// Arguments of `ftl trace streams`.
 #[derive(Args, Debug)]
 pub(crate) struct StreamsArgs {
-    /// Trace
+    /// Trace; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Keep one device of a trace of several, by its name in the trace
-    #[arg(long, value_name = "NAME")]
-    trace_device: Option<String>,
-    /// Keep rows A to B, from 0, B left out
-    #[arg(long, value_name = "A..B", value_parser = rows)]
-    rows: Option<std::ops::Range<u64>>,
+    #[command(flatten)]
+    reading: Reading,
     /// Part of the address space that is looked at alone
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = nand::parse_size)]
     subspace: u64,
@@ -140,10 +127,11 @@ pub(crate) fn trace(command: TraceCommand, again: &Again) -> Result<(), Stop> {
 }
 
 fn show_info(args: &InfoArgs) -> Result<(), Stop> {
-    let options = read_options(args)?;
+    let options = args.reading.clone().setup().trace_options()?;
     let mut found = Vec::new();
     for (index, file) in args.files.iter().enumerate() {
-        let info = info(file, &options)?;
+        let named = file.display().to_string();
+        let info = TraceInfo { file: named, ..info(&stdin::as_file(file.clone())?, &options)? };
         if info.profile.requests + info.profile.flushes == 0 {
             return Err(Stop::user(format!(
                 "{}: none of its {} rows is a request that --from, --until, --rows and --trace-device leave; give a wider window",
@@ -163,18 +151,6 @@ fn show_info(args: &InfoArgs) -> Result<(), Stop> {
         say(&sim::results::pretty(&text))?;
     }
     Ok(())
-}
-
-fn read_options(args: &InfoArgs) -> Result<TraceOptions, Stop> {
-    let read = TraceArgs {
-        trace_device: args.trace_device.clone(),
-        from: args.from,
-        until: args.until,
-        rows: args.rows.clone(),
-        strict: args.strict,
-        ..TraceArgs::default()
-    };
-    Ok(read.setup().trace_options()?)
 }
 
 /// A trace in words, numbers and a sketch.
@@ -283,18 +259,13 @@ fn kinds(info: &TraceInfo) -> Grid {
 }
 
 fn streams(args: &StreamsArgs, origin: &Origin) -> Result<(), Stop> {
-    let read = TraceArgs {
-        trace_device: args.trace_device.clone(),
-        rows: args.rows.clone(),
-        ..TraceArgs::default()
-    };
-    let options = read.setup().trace_options()?;
+    let options = args.reading.clone().setup().trace_options()?;
     files::check(&[("--output", Some(&args.output))], std::slice::from_ref(&args.file))?;
     if args.subspace == 0 {
         return Err(Stop::user("--subspace 0: a size of at least one byte is needed, such as 256MiB"));
     }
     let mut writes = Vec::new();
-    for request in Trace::open(&args.file, &options)? {
+    for request in Trace::open(stdin::as_file(args.file.clone())?, &options)? {
         let request = request?;
         if request.kind == Kind::Write {
             writes.push((request.offset, request.bytes));

@@ -92,6 +92,8 @@ impl Setup {
             return Err(SetupError::unsuitable("until", what));
         }
         Ok(TraceOptions {
+            format: self.trace_format,
+            columns: self.columns.clone(),
             strict: self.strict,
             time_scale: self.time_scale.unwrap_or(Ratio::ONE),
             max_gap_ns: self.max_gap,
@@ -254,6 +256,8 @@ impl Input {
         refuse(
             "a trace",
             &[
+                ("trace-format", setup.trace_format.is_some(), LEAVE),
+                ("columns", setup.columns.is_some(), LEAVE),
                 ("trace-device", setup.trace_device.is_some(), LEAVE),
                 ("max-gap", setup.max_gap.is_some(), LEAVE),
                 ("from", setup.from.is_some(), LEAVE),

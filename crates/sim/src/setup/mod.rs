@@ -20,15 +20,15 @@ use nand::SimOptions;
 use serde::de::value::MapDeserializer;
 use serde::de::{self, IntoDeserializer};
 use serde::Deserialize;
-use workload::trace::{AddressMap, Ratio};
+use workload::trace::{AddressMap, Columns, Format, Ratio};
 use workload::InputError;
 
 use crate::{BadValue, CacheSize, Experiment, TimingModel};
 
 use values::field;
 pub use values::{
-    factor, faults, micros, number, positive, positive_32, rows, time_ns, CacheAtStart, Choice, JobText,
-    Mode, SchemeSpec, WarmUp,
+    columns, factor, faults, format, micros, number, positive, positive_32, rows, time_ns, CacheAtStart,
+    Choice, JobText, Mode, SchemeSpec, WarmUp,
 };
 
 /// One workload on one device, for any number of schemes. What is not given is chosen: a small device that
@@ -59,6 +59,12 @@ pub struct Setup {
     pub jobs: Option<JobText>,
     /// A recorded block trace.
     pub trace: Option<PathBuf>,
+    /// The format of the trace, where its content does not tell.
+    #[serde(deserialize_with = "field::format")]
+    pub trace_format: Option<Format>,
+    /// The columns of a trace that has none of the formats.
+    #[serde(deserialize_with = "field::columns")]
+    pub columns: Option<Columns>,
     /// The name of a generator of [`workload::synth`].
     #[serde(alias = "workload")]
     pub synth: Option<String>,

@@ -10,7 +10,7 @@ use ftl::{Info, VictimPolicy};
 use nand::timing::Policy;
 use nand::SimOptions;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
-use workload::trace::{AddressMap, Ratio};
+use workload::trace::{AddressMap, Columns, Format, Ratio};
 
 use crate::{BadValue, CacheSize, TimingModel};
 
@@ -238,6 +238,25 @@ pub fn factor(text: &str) -> Result<Ratio, BadValue> {
     Ratio::parse(text).map_err(|error| BadValue(error.to_string()))
 }
 
+/// The columns of a table: `time=1:us,op=3,lba=4:sectors,size=5:bytes`.
+///
+/// # Errors
+/// A part that is not known, or no column for the address or the size.
+pub fn columns(text: &str) -> Result<Columns, BadValue> {
+    text.parse().map_err(|error: workload::InputError| BadValue(error.to_string()))
+}
+
+/// The name of a trace format.
+///
+/// # Errors
+/// It is none.
+pub fn format(text: &str) -> Result<Format, BadValue> {
+    Format::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        BadValue(format!("there is no trace format `{text}`; there are {}", names.join(", ")))
+    })
+}
+
 /// Rows `A..B`, `A..` or `..B`, from 0, B left out.
 ///
 /// # Errors
@@ -386,10 +405,12 @@ fields! {
     address: AddressMap, Choice::of_word;
     cache: CacheSize, str::parse;
     cache_state: CacheAtStart, Choice::of_word;
+    columns: Columns, super::columns;
     count: u64, positive;
     count_32: u32, positive_32;
     factor: Ratio, super::factor;
     faults: SimOptions, super::faults;
+    format: Format, super::format;
     micros: u64, super::micros;
     mode: Mode, Choice::of_word;
     number: u64, super::number;

@@ -18,9 +18,11 @@ pub(super) struct Fields<'a> {
     separator: Separator,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     Comma,
+    /// This byte; fields may stand in quotes.
+    Byte(u8),
     /// Any run of blanks and tabs.
     Space,
 }
@@ -57,17 +59,8 @@ impl<'a> Fields<'a> {
     #[inline]
     pub(super) fn next(&mut self) -> Option<&'a [u8]> {
         match self.separator {
-            Separator::Comma => {
-                if self.at > self.line.len() {
-                    self.begin = self.line.len();
-                    return None;
-                }
-                self.begin = self.at;
-                let rest = &self.line[self.at..];
-                let length = rest.iter().position(|b| *b == b',').unwrap_or(rest.len());
-                self.at += length + 1;
-                Some(trim(&rest[..length]))
-            }
+            Separator::Comma => self.until(b','),
+            Separator::Byte(separator) => self.until(separator).map(unquoted),
             Separator::Space => {
                 while self.line.get(self.at).is_some_and(u8::is_ascii_whitespace) {
                     self.at += 1;
@@ -79,6 +72,19 @@ impl<'a> Fields<'a> {
                 (self.begin < self.at).then(|| &self.line[self.begin..self.at])
             }
         }
+    }
+
+    #[inline]
+    fn until(&mut self, separator: u8) -> Option<&'a [u8]> {
+        if self.at > self.line.len() {
+            self.begin = self.line.len();
+            return None;
+        }
+        self.begin = self.at;
+        let rest = &self.line[self.at..];
+        let length = rest.iter().position(|b| *b == separator).unwrap_or(rest.len());
+        self.at += length + 1;
+        Some(rest[..length].trim_ascii())
     }
 
     pub(super) fn text(&mut self, name: &str) -> Result<&'a [u8], Bad> {
@@ -135,8 +141,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn trim(field: &[u8]) -> &[u8] {
-    field.trim_ascii()
+fn unquoted(field: &[u8]) -> &[u8] {
+    field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\"")).unwrap_or(field)
 }
 
 /// A whole number in decimal digits.

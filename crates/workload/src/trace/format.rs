@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::columns::Layout;
 use super::fields::{decimal, integer, Bad, Fields, Separator};
 use crate::Kind;
 
@@ -32,6 +33,19 @@ pub enum Format {
     Pixel,
     /// Nexus 5: `lba(512 B) sectors bytes flags(bit 0 = write) created(s) queued issued done`.
     Nexus,
+    /// Alibaba Cloud 2020: `device_id,opcode(R|W),offset(bytes),length(bytes),timestamp(us)`, in the
+    /// published files with a header.
+    Alibaba,
+    /// Tencent CBS: `Timestamp(s),Offset(512 B),Size(512 B),IOType(0=read|1=write),VolumeID`.
+    Tencent,
+    /// vSCSI traces of VMware (CloudPhysics), versions 1 and 2: binary records with time (us), SCSI opcode,
+    /// size (bytes) and lbn (512 B).
+    Vscsi,
+    /// oracleGeneral of libCacheSim: binary records of time (s), obj_id (taken as LBA of 512 B) and obj_size
+    /// (bytes); all are reads. Known by the word `oracleGeneral` in the file's name.
+    OracleGeneral,
+    /// A table whose columns are named: [`Columns`](super::Columns).
+    Columns,
     /// Our own: `time_ns,kind(read|write|trim|flush),offset,bytes`, with a header; or a Parquet file of
     /// these columns.
     Ftl,
@@ -39,7 +53,7 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 12] = [
+    pub const ALL: [Format; 17] = [
         Format::Spc,
         Format::Msr,
         Format::Systor,
@@ -51,10 +65,15 @@ impl Format {
         Format::IologV3,
         Format::Pixel,
         Format::Nexus,
+        Format::Alibaba,
+        Format::Tencent,
+        Format::Vscsi,
+        Format::OracleGeneral,
+        Format::Columns,
         Format::Ftl,
     ];
 
-    /// The word for it, as `--format` takes it.
+    /// The word for it, as `--trace-format` takes it.
     pub fn name(self) -> &'static str {
         match self {
             Format::Spc => "spc",
@@ -68,6 +87,11 @@ impl Format {
             Format::IologV3 => "iolog-v3",
             Format::Pixel => "pixel",
             Format::Nexus => "nexus",
+            Format::Alibaba => "alibaba",
+            Format::Tencent => "tencent",
+            Format::Vscsi => "vscsi",
+            Format::OracleGeneral => "oracle-general",
+            Format::Columns => "columns",
             Format::Ftl => "ftl",
         }
     }
@@ -91,19 +115,28 @@ impl Format {
             Format::IologV3 => "us file action [offset length]",
             Format::Pixel => "proces,device,rw_flag,sector(512 B),size(sectors),timestamp(s)",
             Format::Nexus => "lba(512 B) sectors bytes flags created(s) queued issued done",
+            Format::Alibaba => "device_id,opcode(R|W),offset(bytes),length(bytes),timestamp(us)",
+            Format::Tencent => "timestamp(s),offset(512 B),size(512 B),0|1,volume",
+            Format::Vscsi => "a binary record: time(us), SCSI opcode, size(bytes), lbn(512 B)",
+            Format::OracleGeneral => "a binary record: time(s), obj_id(512 B), obj_size(bytes)",
+            Format::Columns => super::columns::ROW,
             Format::Ftl => "time_ns,kind,offset,bytes",
         }
     }
 
     /// Can one file hold requests to several devices?
     pub(super) fn has_devices(self) -> bool {
-        !matches!(self, Format::CloudPhysics | Format::Nexus | Format::Ftl)
+        use Format::{CloudPhysics, Columns, Ftl, Nexus, OracleGeneral, Vscsi};
+        !matches!(self, CloudPhysics | Nexus | Vscsi | OracleGeneral | Columns | Ftl)
     }
 
     fn header(self) -> &'static [u8] {
         match self {
             Format::Systor => b"Timestamp,",
-            Format::CloudPhysics => b"version,",
+            Format::CloudPhysics | Format::Vscsi => b"version,",
+            Format::Alibaba => b"device_id,",
+            Format::Tencent => b"Timestamp,Offset,",
+            Format::OracleGeneral => b"time,obj_id,",
             Format::Pixel => b"proces,",
             Format::Ftl => b"time_ns,",
             _ => b"\0",
@@ -121,7 +154,9 @@ impl Format {
         if first == b"fio version 3 iolog" {
             return Some(Format::IologV3);
         }
-        for format in [Format::Systor, Format::CloudPhysics, Format::Pixel, Format::Ftl] {
+        // Tencent's header begins as Systor's does.
+        use Format::{Alibaba, CloudPhysics, Ftl, Pixel, Systor, Tencent};
+        for format in [Tencent, Systor, CloudPhysics, Pixel, Alibaba, Ftl] {
             if first.starts_with(format.header()) {
                 return Some(format);
             }
@@ -143,6 +178,16 @@ impl Format {
                     && decimal(time, 9).is_some() =>
             {
                 return Some(Format::Spc)
+            }
+            [device, op, offset, bytes, time]
+                if is_letter(op, b"RW") && [device, offset, bytes, time].iter().all(|f| whole(f)) =>
+            {
+                return Some(Format::Alibaba)
+            }
+            [time, offset, sectors, op, volume]
+                if is_letter(op, b"01") && [time, offset, sectors, volume].iter().all(|f| whole(f)) =>
+            {
+                return Some(Format::Tencent)
             }
             [time, _, disk, op, offset, bytes, ..]
                 if [time, disk, offset, bytes].iter().all(|f| whole(f))
@@ -211,9 +256,11 @@ pub(super) struct RowReader {
     summary: bool,
     /// What one unit of an MSR time is worth.
     msr_tick_ns: u64,
+    /// Where the columns of a table are.
+    layout: Option<Layout>,
 }
 
-type Parsed<'a> = Result<Option<Row<'a>>, Bad>;
+pub(super) type Parsed<'a> = Result<Option<Row<'a>>, Bad>;
 
 impl RowReader {
     /// `start` is the start of the text, in which blkparse's events are looked for.
@@ -226,7 +273,17 @@ impl RowReader {
             });
         let event = if dispatched { b'D' } else { b'Q' };
         let msr_tick_ns = if format == Format::Msr { msr_tick_ns(start) } else { 100 };
-        RowReader { format, event, waited_ns: 0, summary: false, msr_tick_ns }
+        RowReader { format, event, waited_ns: 0, summary: false, msr_tick_ns, layout: None }
+    }
+
+    /// For a table whose columns are named.
+    pub(super) fn of_table(layout: Layout) -> Self {
+        RowReader { layout: Some(layout), ..RowReader::new(Format::Columns, b"") }
+    }
+
+    /// Can the file hold requests to several devices?
+    pub(super) fn has_devices(&self) -> bool {
+        self.layout.as_ref().map_or(self.format.has_devices(), Layout::has_devices)
     }
 
     /// What a line says: a request, nothing of interest (a header, another event), or nothing understandable.
@@ -243,13 +300,17 @@ impl RowReader {
             Format::Spc => spc(line),
             Format::Msr => msr(line, self.msr_tick_ns),
             Format::Systor => systor(line),
-            Format::CloudPhysics => cloud_physics(line),
+            Format::CloudPhysics | Format::Vscsi => cloud_physics(line),
             Format::FlashSim => flashsim(line),
             Format::Mqsim => mqsim(line),
             Format::Blkparse => self.blkparse(line),
             Format::IologV2 | Format::IologV3 => self.iolog(line),
             Format::Pixel => pixel(line),
             Format::Nexus => nexus(line),
+            Format::Alibaba => alibaba(line),
+            Format::Tencent => tencent(line),
+            Format::OracleGeneral => oracle_general(line),
+            Format::Columns => self.layout.as_mut().map_or(Ok(None), |layout| layout.read(line)),
             Format::Ftl => ftl(line),
         }?;
         match row {
@@ -318,7 +379,7 @@ impl RowReader {
                 self.waited_ns = self.waited_ns.saturating_add(ns);
                 return Ok(None);
             }
-            b"sync" | b"datasync" => return Ok(Some(plain(time_ns, device, Kind::Flush, 0, 0))),
+            b"sync" | b"datasync" => return Ok(Some(Row::plain(time_ns, device, Kind::Flush, 0, 0))),
             b"read" => Kind::Read,
             b"write" => Kind::Write,
             b"trim" => Kind::Trim,
@@ -329,12 +390,14 @@ impl RowReader {
             }
         };
         let offset = f.whole("offset")?;
-        Ok(Some(plain(time_ns, device, kind, offset, f.whole("length")?)))
+        Ok(Some(Row::plain(time_ns, device, kind, offset, f.whole("length")?)))
     }
 }
 
-fn plain(time_ns: u64, device: &[u8], kind: Kind, offset: u64, bytes: u64) -> Row<'_> {
-    Row { time_ns, device, kind, offset, bytes, flush_first: false, adjusted: false }
+impl Row<'_> {
+    pub(super) fn plain(time_ns: u64, device: &[u8], kind: Kind, offset: u64, bytes: u64) -> Row<'_> {
+        Row { time_ns, device, kind, offset, bytes, flush_first: false, adjusted: false }
+    }
 }
 
 #[inline]
@@ -361,7 +424,7 @@ fn spc(line: &[u8]) -> Parsed<'_> {
     let bytes = f.whole("size")?;
     let kind = f.one_of("opcode", "r or w", |o| if o.len() == 1 { read_or_write(o) } else { None })?;
     let time_ns = f.decimal("time", 9)?;
-    Ok(Some(plain(time_ns, device, kind, offset, bytes)))
+    Ok(Some(Row::plain(time_ns, device, kind, offset, bytes)))
 }
 
 /// Windows filetime counts 100 ns. Cuts of these traces in circulation count seconds from 0 instead: taken as
@@ -396,7 +459,7 @@ fn msr(line: &[u8], tick_ns: u64) -> Parsed<'_> {
     let offset = f.whole("offset")?;
     let bytes = f.whole("size")?;
     // Host and disk together, as they stand in the line: `prxy,0`.
-    Ok(Some(plain(time_ns, &line[first..last], kind, offset, bytes)))
+    Ok(Some(Row::plain(time_ns, &line[first..last], kind, offset, bytes)))
 }
 
 fn systor(line: &[u8]) -> Parsed<'_> {
@@ -406,7 +469,7 @@ fn systor(line: &[u8]) -> Parsed<'_> {
     let kind = f.one_of("type", "R or W", read_or_write)?;
     let device = f.text("LUN")?;
     let offset = f.whole("offset")?;
-    Ok(Some(plain(time_ns, device, kind, offset, f.whole("size")?)))
+    Ok(Some(Row::plain(time_ns, device, kind, offset, f.whole("size")?)))
 }
 
 fn cloud_physics(line: &[u8]) -> Parsed<'_> {
@@ -418,12 +481,40 @@ fn cloud_physics(line: &[u8]) -> Parsed<'_> {
         // WRITE (6, 10, 12, 16), WRITE AND VERIFY, WRITE SAME.
         0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 => Kind::Write,
         0x42 => Kind::Trim,
-        0x35 | 0x91 => return Ok(Some(plain(time_ns, b"", Kind::Flush, 0, 0))),
+        0x35 | 0x91 => return Ok(Some(Row::plain(time_ns, b"", Kind::Flush, 0, 0))),
         _ => return Ok(None),
     };
     let bytes = f.whole("size")?;
     let offset = f.scaled("lbn", 512)?;
-    Ok(Some(plain(time_ns, b"", kind, offset, bytes)))
+    Ok(Some(Row::plain(time_ns, b"", kind, offset, bytes)))
+}
+
+fn alibaba(line: &[u8]) -> Parsed<'_> {
+    let mut f = Fields::new(line, Separator::Comma);
+    let device = f.text("device")?;
+    let kind = f.one_of("opcode", "R or W", read_or_write)?;
+    let (offset, bytes) = (f.whole("offset")?, f.whole("length")?);
+    let time_ns = f.scaled("timestamp", 1000)?;
+    Ok(Some(Row::plain(time_ns, device, kind, offset, bytes)))
+}
+
+fn tencent(line: &[u8]) -> Parsed<'_> {
+    let mut f = Fields::new(line, Separator::Comma);
+    let time_ns = f.decimal("timestamp", 9)?;
+    let (offset, bytes) = (f.scaled("offset", 512)?, f.scaled("size", 512)?);
+    let kind = f.one_of("type", "0 (read) or 1 (write)", |word| match word {
+        b"0" => Some(Kind::Read),
+        b"1" => Some(Kind::Write),
+        _ => None,
+    })?;
+    Ok(Some(Row::plain(time_ns, f.text("volume")?, kind, offset, bytes)))
+}
+
+fn oracle_general(line: &[u8]) -> Parsed<'_> {
+    let mut f = Fields::new(line, Separator::Comma);
+    let time_ns = f.scaled("time", 1_000_000_000)?;
+    let offset = f.scaled("obj_id", 512)?;
+    Ok(Some(Row::plain(time_ns, b"", Kind::Read, offset, f.whole("obj_size")?)))
 }
 
 fn flashsim(line: &[u8]) -> Parsed<'_> {
@@ -433,7 +524,7 @@ fn flashsim(line: &[u8]) -> Parsed<'_> {
     let offset = f.scaled("LBA", 512)?;
     let bytes = f.scaled("size", 4096)?;
     let kind = f.one_of("flag", "0 (write) or 1 (read)", flag)?;
-    Ok(Some(plain(time_ns, device, kind, offset, bytes)))
+    Ok(Some(Row::plain(time_ns, device, kind, offset, bytes)))
 }
 
 fn mqsim(line: &[u8]) -> Parsed<'_> {
@@ -443,7 +534,7 @@ fn mqsim(line: &[u8]) -> Parsed<'_> {
     let offset = f.scaled("LBA", 512)?;
     let bytes = f.scaled("size", 512)?;
     let kind = f.one_of("flag", "0 (write) or 1 (read)", flag)?;
-    Ok(Some(plain(time_ns, device, kind, offset, bytes)))
+    Ok(Some(Row::plain(time_ns, device, kind, offset, bytes)))
 }
 
 fn pixel(line: &[u8]) -> Parsed<'_> {
@@ -464,9 +555,9 @@ fn pixel(line: &[u8]) -> Parsed<'_> {
     let bytes = f.scaled("size", 512)?;
     let time_ns = f.decimal("timestamp", 9)?;
     Ok(Some(if kind == Kind::Flush {
-        plain(time_ns, device, kind, 0, 0)
+        Row::plain(time_ns, device, kind, 0, 0)
     } else {
-        plain(time_ns, device, kind, offset, bytes)
+        Row::plain(time_ns, device, kind, offset, bytes)
     }))
 }
 
@@ -483,7 +574,7 @@ fn nexus(line: &[u8]) -> Parsed<'_> {
     // Some rows of whole pages count one sector too many (see the README of the traces); it is taken off.
     let adjusted = bytes > 4096 && bytes % 4096 == 512;
     let bytes = if adjusted { bytes - 512 } else { bytes };
-    Ok(Some(Row { adjusted, ..plain(time_ns, b"", kind, offset, bytes) }))
+    Ok(Some(Row { adjusted, ..Row::plain(time_ns, b"", kind, offset, bytes) }))
 }
 
 fn ftl(line: &[u8]) -> Parsed<'_> {
@@ -494,8 +585,8 @@ fn ftl(line: &[u8]) -> Parsed<'_> {
     })?;
     let (offset, bytes) = (f.whole("offset")?, f.whole("bytes")?);
     Ok(Some(if kind == Kind::Flush {
-        plain(time_ns, b"", kind, 0, 0)
+        Row::plain(time_ns, b"", kind, 0, 0)
     } else {
-        plain(time_ns, b"", kind, offset, bytes)
+        Row::plain(time_ns, b"", kind, offset, bytes)
     }))
 }

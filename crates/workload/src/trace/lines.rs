@@ -6,6 +6,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::binary::{Records, Text};
+use super::format::Format;
+
 /// How a file is compressed, told by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -53,9 +56,36 @@ impl Compression {
 /// What is looked at to recognise a format, and the longest line that is read.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// Binary records as rows of text, and all else as it is.
+fn as_text(
+    mut source: Box<dyn Read + Send>,
+    path: &Path,
+    asked: Option<Format>,
+) -> io::Result<(Box<dyn Read + Send>, Option<Format>)> {
+    let mut start = Vec::new();
+    (&mut source).take(Records::PEEK as u64).read_to_end(&mut start)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let records = match asked {
+        None | Some(Format::Columns) if name.contains("oraclegeneral") => Some(Records::OracleGeneral),
+        Some(Format::OracleGeneral) => Some(Records::OracleGeneral),
+        _ => Records::of(&start),
+    };
+    let whole = io::Cursor::new(start).chain(source);
+    Ok(match records {
+        None => (Box::new(whole), None),
+        Some(records) => {
+            let format =
+                if records == Records::OracleGeneral { Format::OracleGeneral } else { Format::Vscsi };
+            (Box::new(Text::new(whole, records)), Some(format))
+        }
+    })
+}
+
 pub(super) struct Lines {
     source: Box<dyn Read + Send>,
     compression: Compression,
+    /// The format of binary records, which are read as text.
+    binary: Option<Format>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -64,7 +94,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn open(path: &Path) -> io::Result<Lines> {
+    /// `asked` is the format that the user named, if any; with `table`, a Parquet file may have any columns.
+    pub(super) fn open(path: &Path, asked: Option<Format>, table: bool) -> io::Result<Lines> {
         let mut file = File::open(path)?;
         let mut start = [0u8; 6];
         let mut have = 0;
@@ -84,16 +115,24 @@ impl Lines {
             Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(buffered)),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?),
             Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
+            Compression::Parquet if table => Box::new(super::parquet::Table::open(reopened)?),
             Compression::Parquet => Box::new(super::parquet::Rows::open(reopened)?),
         };
+        let (source, binary) = as_text(source, path, asked)?;
         let buffer = vec![0; BUFFER_BYTES];
-        let mut lines = Lines { source, compression, buffer, start: 0, end: 0, ended: false, line: 0 };
+        let mut lines =
+            Lines { source, compression, binary, buffer, start: 0, end: 0, ended: false, line: 0 };
         lines.fill()?;
         Ok(lines)
     }
 
     pub(super) fn compression(&self) -> Compression {
         self.compression
+    }
+
+    /// The format, where the content is binary records.
+    pub(super) fn binary(&self) -> Option<Format> {
+        self.binary
     }
 
     /// The number of the line that [`Lines::next`] returned last, from 1.

@@ -13,6 +13,8 @@
 //! first MiB of text, else queued ones (`Q`). A write with a flush before it (`FW`) gives a flush and a
 //! write.
 
+mod binary;
+mod columns;
 mod fields;
 mod format;
 mod info;
@@ -24,6 +26,7 @@ mod write;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use columns::Columns;
 pub use format::Format;
 pub use info::{info, Sketch, TraceInfo};
 pub use lines::Compression;
@@ -32,6 +35,7 @@ pub use parquet::write_parquet;
 pub use write::{write_fio_iolog, write_spc};
 
 use crate::{InputError, Kind, Request};
+use columns::Layout;
 use fields::Bad;
 use format::{Row, RowReader};
 use lines::Lines;
@@ -44,8 +48,9 @@ const SHOWN_BAD_ROWS: usize = 5;
 ///
 /// Errors: the file cannot be read, or its format is not known.
 pub fn detect(path: &Path) -> Result<(Format, Compression), InputError> {
-    let lines = open_lines(path)?;
-    Ok((format_of(path, &lines, None)?, lines.compression()))
+    let options = TraceOptions::default();
+    let lines = open_lines(path, &options)?;
+    Ok((reader(path, &lines, &options)?.0, lines.compression()))
 }
 
 /// A trace being read: an iterator of requests.
@@ -156,8 +161,8 @@ impl Clock {
     }
 }
 
-fn open_lines(path: &Path) -> Result<Lines, InputError> {
-    Lines::open(path).map_err(|error| {
+fn open_lines(path: &Path, options: &TraceOptions) -> Result<Lines, InputError> {
+    Lines::open(path, options.format, options.columns.is_some()).map_err(|error| {
         let what = if error.kind() == io::ErrorKind::UnexpectedEof {
             format!("the trace is cut off ({error}); give the whole file")
         } else {
@@ -170,16 +175,41 @@ fn open_lines(path: &Path) -> Result<Lines, InputError> {
     })
 }
 
-fn format_of(path: &Path, lines: &Lines, asked: Option<Format>) -> Result<Format, InputError> {
-    if lines.peek().is_empty() {
-        let text = "the trace is empty; give a file that holds requests";
-        return Err(InputError::in_file(&path.display().to_string(), text));
+/// The format of the lines and what reads their rows.
+fn reader(path: &Path, lines: &Lines, options: &TraceOptions) -> Result<(Format, RowReader), InputError> {
+    let start = lines.peek();
+    let wrong = |text: String| InputError::in_file(&path.display().to_string(), text);
+    if start.is_empty() {
+        return Err(wrong("the trace is empty; give a file that holds requests".to_owned()));
     }
-    asked.or_else(|| Format::of(lines.peek())).ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
-        let text = format!("the trace's format is not recognised; known formats are {}", names.join(", "));
-        InputError::in_file(&path.display().to_string(), text)
-    })
+    let found = match (&options.columns, options.format) {
+        (Some(_), Some(format)) if !matches!(format, Format::Columns | Format::OracleGeneral) => {
+            let name = format.name();
+            return Err(wrong(format!(
+                "option columns takes the place of the format {name}; give one of them"
+            )));
+        }
+        (Some(columns), _) => {
+            let layout = Layout::of(columns, start).map_err(wrong)?;
+            return Ok((Format::Columns, RowReader::of_table(layout)));
+        }
+        (None, Some(Format::Columns)) => {
+            let text = "the format columns needs option columns, such as time=1:us,op=3,lba=4:sectors,size=5";
+            return Err(wrong(text.to_owned()));
+        }
+        (None, asked) => asked.or(lines.binary()).or_else(|| Format::of(start)),
+    };
+    let format = found.ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).filter(|name| *name != "columns").collect();
+        let first = start.split(|b| *b == b'\n').next().unwrap_or(start);
+        wrong(format!(
+            "the trace's format is not recognised: neither a header nor one of the first ten rows is one of {}; the first \
+             row is {:?}; name its columns with option columns, such as time=1:us,op=3,lba=4:sectors,size=5:bytes",
+            names.join(", "),
+            String::from_utf8_lossy(&first[..first.len().min(60)])
+        ))
+    })?;
+    Ok((format, RowReader::new(format, start)))
 }
 
 impl Trace {
@@ -189,8 +219,8 @@ impl Trace {
     /// that does not occur.
     pub fn open(path: impl AsRef<Path>, options: &TraceOptions) -> Result<Trace, InputError> {
         let path = path.as_ref();
-        let lines = open_lines(path)?;
-        let format = format_of(path, &lines, options.format)?;
+        let lines = open_lines(path, options)?;
+        let (format, rows) = reader(path, &lines, options)?;
         let file = path.display().to_string();
         let placement = match (options.address, options.device_bytes) {
             (AddressMap::AsIs, None) => Placement::AsIs,
@@ -204,7 +234,6 @@ impl Trace {
             (AddressMap::Wrap, Some(device)) => Placement::Wrap { device },
             (AddressMap::Scale, Some(device)) => Placement::Scale { device, span: 0 },
         };
-        let rows = RowReader::new(format, lines.peek());
         let mut trace = Trace {
             path: path.to_owned(),
             lines,
@@ -222,14 +251,14 @@ impl Trace {
             adjusted_rows: 0,
             done: false,
         };
-        if let (Some(device), false) = (&options.device, format.has_devices()) {
+        if let (Some(device), false) = (&options.device, trace.rows.has_devices()) {
             let text = format!(
                 "a trace of format {} has one device without a name; leave out device {device:?}",
                 format.name()
             );
             return Err(InputError::in_file(&file, text));
         }
-        if format.has_devices() || matches!(placement, Placement::Scale { .. }) {
+        if trace.rows.has_devices() || matches!(placement, Placement::Scale { .. }) {
             trace.measure()?;
         }
         Ok(trace)
@@ -237,7 +266,7 @@ impl Trace {
 
     /// The first pass: which devices there are and how far they reach.
     fn measure(&mut self) -> Result<(), InputError> {
-        let mut lines = open_lines(&self.path)?;
+        let mut lines = open_lines(&self.path, &self.options)?;
         let mut rows = self.rows.clone();
         while let Some(line) = lines.next().map_err(|e| self.unreadable(&e, 0))? {
             if let Ok(Some(row)) = rows.read(line) {
@@ -354,7 +383,7 @@ impl Trace {
                 }
             };
             self.adjusted_rows += u64::from(row.adjusted);
-            let base = if self.format.has_devices() {
+            let base = if self.rows.has_devices() {
                 self.devices.find(row.device).map(|at| self.devices.extents[at].base)
             } else {
                 Some(0)

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::columns::Columns;
 use super::format::Format;
 use crate::InputError;
 
@@ -76,6 +77,8 @@ impl Ratio {
 pub struct TraceOptions {
     /// The format, instead of recognising it.
     pub format: Option<Format>,
+    /// The columns of a table, instead of a format.
+    pub columns: Option<Columns>,
     /// A row that is not understood is an error instead of being counted and left out.
     pub strict: bool,
     /// Arrival times are multiplied by this: 2 is half as fast, 0.5 twice as fast.
@@ -100,6 +103,7 @@ impl Default for TraceOptions {
     fn default() -> Self {
         TraceOptions {
             format: None,
+            columns: None,
             strict: false,
             time_scale: Ratio::ONE,
             max_gap_ns: None,

@@ -16,6 +16,8 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
+use parquet::record::reader::RowIter;
+use parquet::record::Field;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
@@ -52,6 +54,61 @@ pub(super) struct Rows {
     at: usize,
 }
 
+/// All columns of a Parquet file as rows of text, under a header of their names.
+pub(super) struct Table {
+    rows: RowIter<'static>,
+    text: Vec<u8>,
+    at: usize,
+}
+
+impl Table {
+    pub fn open(file: File) -> io::Result<Table> {
+        let reader = SerializedFileReader::new(file).map_err(wrong)?;
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
+        let text = format!("{}\n", names.join(",")).into();
+        Ok(Table { rows: RowIter::from_file_into(Box::new(reader)), text, at: 0 })
+    }
+}
+
+/// A value as the readers of rows take it: times as numbers, not as dates.
+fn in_text(text: &mut Vec<u8>, value: &Field) -> io::Result<()> {
+    match value {
+        Field::Null => Ok(()),
+        Field::Str(word) => write!(text, "{word}"),
+        Field::Bytes(word) => {
+            text.extend_from_slice(word.data());
+            Ok(())
+        }
+        Field::Float(number) => write!(text, "{number:.9}"),
+        Field::Double(number) => write!(text, "{number:.9}"),
+        Field::TimestampMillis(time) | Field::TimestampMicros(time) => write!(text, "{time}"),
+        other => write!(text, "{other}"),
+    }
+}
+
+impl Read for Table {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.text.len() {
+            self.text.clear();
+            self.at = 0;
+            for row in self.rows.by_ref().take(1024) {
+                for (index, (_, value)) in row.map_err(wrong)?.get_column_iter().enumerate() {
+                    if index > 0 {
+                        self.text.push(b',');
+                    }
+                    in_text(&mut self.text, value)?;
+                }
+                self.text.push(b'\n');
+            }
+        }
+        let count = (self.text.len() - self.at).min(to.len());
+        to[..count].copy_from_slice(&self.text[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
 enum Values {
     Numbers(Vec<i64>),
     Words(Vec<ByteArray>),
@@ -65,7 +122,10 @@ impl Rows {
         for (place, name) in columns.iter_mut().zip(COLUMNS) {
             let found = schema.columns().iter().position(|column| column.path().string() == name);
             *place = found.ok_or_else(|| {
-                let sentence = format!("there is no column {name}; a trace has {}", COLUMNS.join(", "));
+                let sentence = format!(
+                    "there is no column {name}; a trace has {}, or name its columns with option columns",
+                    COLUMNS.join(", ")
+                );
                 io::Error::new(io::ErrorKind::InvalidData, sentence)
             })?;
         }
