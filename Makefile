@@ -62,6 +62,9 @@ demo: compiler
 	cargo build --release --locked -p ftlkit --bin ftl --no-default-features
 	@mkdir -p $(DEMO)
 	@echo
+	@echo "== A first look: three schemes, short jobs on a small device =="
+	$(FTL) compare
+	@echo
 	@echo "== Four schemes, 64 jobs of 4 KiB on a 32 GiB device in steady state =="
 	$(FTL) compare examples/double-read.fio --schemes page,dftl,tpftl,learnedftl --device femu-32g --export 30GiB --cache 3% \
 		--report $(DEMO)/double-read.html

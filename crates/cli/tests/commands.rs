@@ -137,6 +137,20 @@ fn the_same_seed_gives_the_same_results() {
 }
 
 #[test]
+fn without_workload_and_device_a_small_one_gives_a_first_look() {
+    let said = ftl(&["run", "page", "--timing", "none", "--json", "-"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.err.contains("note: no workload and no device is named: this is a first look"),
+        "{}",
+        said.err
+    );
+    let runs: Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(runs[0]["device"]["name"], "femu-32g (1/8 of the pages of a block)");
+    assert_eq!(runs[0]["phases"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
 fn a_trace_needs_no_option() {
     let said = ftl(&["compare", "--trace", TRACE]);
     assert_eq!(said.code, 0, "{}", said.err);

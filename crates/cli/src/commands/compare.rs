@@ -23,7 +23,9 @@ use crate::report::Origin;
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   ftl compare
-      the built-in jobs: 4 KiB random and sequential reads and writes of 64 jobs on femu-32g in steady state
+      a first look in seconds: 4 KiB random and sequential reads and writes of 64 jobs on a small device
+  ftl compare --device femu-32g
+      the same jobs in full on 32 GiB, in minutes
   ftl compare jobs.fio --device femu-32g --export 30GiB --cache 3% --report out.html
   ftl compare --trace Financial1.spc.xz --cache 1%
       recorded arrival times, on the smallest preset that holds the trace
@@ -37,7 +39,7 @@ Sizes are bytes, or KiB, MiB, GiB, TiB (powers of 1024); shares are percent; tim
 
 const RUN_EXAMPLES: &str = "\
 Examples:
-  ftl run tpftl                                        the built-in jobs
+  ftl run tpftl                                        the built-in jobs, short, on a small device
   ftl run tpftl:techniques=rs --trace Financial1.spc.xz
   ftl run dftl jobs.fio --verify --faults program=20,erase=5
   ftl run page --synth websearch1 --requests 100000 --json -

@@ -112,7 +112,7 @@ impl Reading {
 #[command(next_help_heading = "Workload")]
 pub(crate) struct InputOptions {
     /// fio job file, run in virtual time; without it, --trace and --synth: examples/double-read.fio, which
-    /// is built in
+    /// is built in, or without a device, too: examples/first-look.fio on a small device
     #[arg(value_name = "WORKLOAD.fio", help_heading = "Arguments", conflicts_with_all = ["trace", "synth"])]
     pub(crate) workload: Option<PathBuf>,
     /// Replay a recorded block trace, `-` for standard input; format and compression are recognised
@@ -205,7 +205,8 @@ pub(crate) struct Reading {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Device")]
 pub(crate) struct DeviceOptions {
-    /// Preset or device file (see `ftl devices`) [default: femu-32g; for --trace and --synth the smallest of
+    /// Preset or device file (see `ftl devices`) [default: femu-32g, its blocks
+    /// shorter without a workload; for --trace and --synth the smallest of
     /// tpftl-512m, tpftl-16g and femu-32g that holds their addresses]
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub(crate) device: Option<String>,

@@ -53,7 +53,8 @@ pub use values::{
 pub struct Setup {
     /// Schemes of [`Resolved::experiments`].
     pub schemes: Vec<SchemeSpec>,
-    /// A fio job file. Without one, and without `jobs`, `trace` and `synth`, a built-in one runs.
+    /// A fio job file. Without one, and without `jobs`, `trace` and `synth`, a built-in one runs:
+    /// a short one on a small device if no device is named.
     pub job_file: Option<PathBuf>,
     /// The text of a job file.
     pub jobs: Option<JobText>,

@@ -19,6 +19,9 @@ use crate::spec::{BadValue, CacheSize, CacheState, Experiment, Load, PhaseSpec, 
 
 /// The job file that runs when nothing else is asked for.
 const DOUBLE_READ: (&str, &str) = ("double-read.fio", include_str!("../../../../examples/double-read.fio"));
+const FIRST_LOOK: (&str, &str) = ("first-look.fio", include_str!("../../../../examples/first-look.fio"));
+/// Blocks of a first look have one of this many parts of the pages.
+const FIRST_LOOK_SHORTEN: u32 = 8;
 /// Requests in flight of a closed-loop replay, unless told otherwise.
 const DEPTH: u32 = 32;
 /// Devices among which one is chosen for a trace, smallest first.
@@ -50,6 +53,12 @@ impl Setup {
     pub fn resolve(&self) -> Result<Resolved, SetupError> {
         let mut notes = Vec::new();
         let input = Input::of(self)?;
+        if self.first_look() {
+            notes.push(format!(
+                "no workload and no device is named: this is a first look, short jobs on a device with blocks of 1/{FIRST_LOOK_SHORTEN} \
+                 of the pages; option device {DEFAULT_DEVICE} runs the jobs in full on the whole device, which takes minutes"
+            ));
+        }
         let (device, chosen) = device(self, &input)?;
         let found = match &input {
             Input::Jobs => jobs(self, &mut notes)?,
@@ -79,6 +88,15 @@ impl Setup {
     fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
+
+    /// Neither a workload nor a device is named: what is wanted is a table, and soon.
+    fn first_look(&self) -> bool {
+        let workload =
+            [self.job_file.is_some(), self.jobs.is_some(), self.trace.is_some(), self.synth.is_some()];
+        let device =
+            [self.device.is_some(), self.export.is_some(), self.shrink.is_some(), self.shorten.is_some()];
+        !workload.into_iter().chain(device).any(|given| given)
+    }
 }
 
 /// The device, and whether it was our choice.
@@ -97,7 +115,8 @@ fn device(asked: &Setup, input: &Input) -> Result<(Device, bool), SetupError> {
         None => device,
     };
     let device = smaller(device, asked.shrink, "shrink", "blocks of a plane", |g| &mut g.blocks_per_plane)?;
-    let device = smaller(device, asked.shorten, "shorten", "pages of a block", |g| &mut g.pages_per_block)?;
+    let shorten = asked.shorten.or(asked.first_look().then_some(FIRST_LOOK_SHORTEN));
+    let device = smaller(device, shorten, "shorten", "pages of a block", |g| &mut g.pages_per_block)?;
     Ok((device, chosen))
 }
 
@@ -141,7 +160,7 @@ fn jobs(setup: &Setup, notes: &mut Vec<String>) -> Result<Measured, SetupError> 
         (Some(path), _) => (job_file(path)?, stem(path), path.display().to_string()),
         (None, at_hand) => {
             let at_hand = at_hand.as_ref().map(|JobText { name, text }| (&**name, &**text));
-            let (name, text) = at_hand.unwrap_or(DOUBLE_READ);
+            let (name, text) = at_hand.unwrap_or(if setup.first_look() { FIRST_LOOK } else { DOUBLE_READ });
             (JobFile::parse(name, text)?, stem(Path::new(name)), "built in".to_owned())
         }
     };
