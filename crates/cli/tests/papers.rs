@@ -58,6 +58,30 @@ paper = 1
 "#;
 
 #[test]
+fn runs_that_have_ended_are_not_run_again() {
+    let file = scratch("kept.toml", FIGURE);
+    let results = place("kept.results");
+    let _ = std::fs::remove_dir_all(&results);
+    let paper = |more: &[&str]| {
+        let said = ftl(&[&["paper", &file, "--csv", "-"][..], more].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        said
+    };
+    let whole = paper(&["--quiet"]);
+    // As when the command was stopped after the page map's runs.
+    paper(&["--results", &results, "--schemes", "page"]);
+    let runs = || std::fs::read_dir(format!("{results}/points")).expect("the folder").count();
+    assert_eq!(runs(), 2);
+    let rest = paper(&["--results", &results]);
+    assert!(rest.err.contains("note: 2 of 4 runs have a result already"), "{}", rest.err);
+    assert_eq!((runs(), rest.out), (4, whole.out.clone()));
+    // Nothing is left to run, and the numbers are those of the runs that were made.
+    let again = paper(&["--results", &results]);
+    assert!(again.err.contains("note: 4 of 4 runs"), "{}", again.err);
+    assert_eq!(again.out, whole.out);
+}
+
+#[test]
 fn a_figure_from_file_to_every_output() {
     let file = scratch("figure.toml", FIGURE);
     let (json, csv, page) = (place("paper.json"), place("paper.csv"), place("paper.html"));

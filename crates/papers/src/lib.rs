@@ -40,11 +40,15 @@
 //! let paper = own("example.toml", figure, Scale::Quick)?;
 //! let figures: Vec<_> = paper.figures.iter().collect();
 //! let plan = Plan::new(&figures, &|_scheme| true, 1, "")?;
-//! let runs = sim::compare(&plan.experiments, 2, &());
-//! let results = Results { plan: &plan, runs: &runs, figure: 0, bench: None };
+//! let mut ended = Vec::new();
+//! for point in &plan.points {
+//!     let run = sim::run(&point.experiment("")?, &());
+//!     ended.extend(study::Ended::of(run));
+//! }
+//! let results = Results { plan: &plan, ended: &ended, figure: 0, bench: None };
 //! let shown = Shown::new(&paper.figures[0], results);
 //! assert!(shown.findings[0].ours.as_ref().is_ok_and(|&ours| ours < 1.0));
-//! # Ok::<(), papers::PaperError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! From figures to experiments. What several figures share is run once.
+//! From figures to the points of a study. What several figures share is run once.
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
+use serde_json::{json, Value as Json};
 use sim::results::{Phase, Run};
 use sim::setup::{Resolved, SchemeSpec, Setup};
-use sim::{Experiment, PhaseSpec, RunError, SetupError};
-use study::Quantity;
+use sim::{Experiment, PhaseSpec, SetupError};
+use study::{Ended, Point, Quantity};
 
 use crate::claim::{Measured, Missing};
 use crate::error::PaperError;
@@ -25,15 +25,15 @@ pub struct Cell {
     pub case: String,
     /// As the file names the scheme.
     pub row: String,
-    /// Index of the experiment; otherwise what this build does not have.
-    pub experiment: Result<usize, String>,
+    /// Index of the point; otherwise what this build does not have.
+    pub point: Result<usize, String>,
 }
 
 /// Everything that is to be run.
 #[derive(Default)]
 pub struct Plan {
     /// Each set-up with each scheme once, in the order in which the figures need them.
-    pub experiments: Vec<Experiment>,
+    pub points: Vec<Point>,
     /// What each runs on a live device, if it does.
     pub live: Vec<Option<Live>>,
     /// A name for each: figure, case and scheme.
@@ -42,6 +42,7 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// What the user should know of a figure's set-up, by figure.
     pub notes: Vec<Vec<String>>,
+    /// Indexes of the points by their ids.
     known: BTreeMap<String, usize>,
 }
 
@@ -70,11 +71,11 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How many experiments, from the first on, the figures up to this one need: they are planned in that
+    /// How many points, from the first on, the figures up to this one need: they are planned in that
     /// order.
     pub fn needed_up_to(&self, figure: usize) -> usize {
         let cells = self.cells.iter().filter(|cell| cell.figure <= figure);
-        cells.filter_map(|cell| cell.experiment.as_ref().ok()).map(|&at| at + 1).max().unwrap_or(0)
+        cells.filter_map(|cell| cell.point.as_ref().ok()).map(|&at| at + 1).max().unwrap_or(0)
     }
 
     fn case(
@@ -86,9 +87,9 @@ impl Plan {
         seed: u64,
         repeat: &str,
     ) -> Result<(), SetupError> {
-        let mut cell = |row: &Row, experiment| {
+        let mut cell = |row: &Row, point| {
             let (case, row) = (case.name.clone(), row.name.clone());
-            self.cells.push(Cell { figure: index, case, row, experiment });
+            self.cells.push(Cell { figure: index, case, row, point });
         };
         let unknown = |synth: &&String| workload::synth::Synth::find(synth).is_err();
         if let Some(synth) = case.setup.synth.as_ref().filter(unknown) {
@@ -113,11 +114,18 @@ impl Plan {
                 continue;
             }
             let spec: SchemeSpec = row.spec.parse()?;
-            let key = format!("{spec}\n{setup:?}\n{text:?}\n{host:?}\n{:?}", case.live);
-            let next = self.experiments.len();
-            let at = *self.known.entry(key).or_insert(next);
+            let options = json!({
+                "setup": format!("{setup:?}"),
+                "jobs": text,
+                "host": format!("{host:?}"),
+                "live": format!("{:?}", case.live),
+            });
+            let next = self.points.len();
+            let experiment = experiment(&resolved, &spec, figure, repeat);
+            let point = Point::ready(next + 1, spec.clone(), seed, options, experiment);
+            let at = *self.known.entry(point.id.clone()).or_insert(next);
             if at == next {
-                self.experiments.push(experiment(&resolved, &spec, figure, repeat));
+                self.points.push(point);
                 self.live.push(case.live.clone());
                 self.labels.push(label(figure, case, &spec));
             }
@@ -153,8 +161,8 @@ fn experiment(resolved: &Resolved, spec: &SchemeSpec, figure: &Figure, repeat: &
 pub struct Results<'a> {
     /// What was to be run.
     pub plan: &'a Plan,
-    /// The runs of its experiments in their order, as far as this figure needs them.
-    pub runs: &'a [Result<Run, RunError>],
+    /// How its points ended, in their order, as far as this figure needs them.
+    pub ended: &'a [Ended],
     /// Index of the figure in the plan.
     pub figure: usize,
     /// What `ftl bench --json` wrote, if it was given.
@@ -172,9 +180,9 @@ impl<'a> Results<'a> {
     /// # Errors
     /// The scheme is not built, or its run failed.
     pub fn run(&self, cell: &Cell) -> Result<&'a Run, Missing> {
-        match &self.runs[cell.experiment.clone().map_err(Missing::NotBuilt)?] {
-            Ok(run) => Ok(run),
-            Err(error) => Err(Missing::Because(error.to_string())),
+        match &self.ended[cell.point.clone().map_err(Missing::NotBuilt)?] {
+            Ended::Run(run) => Ok(run),
+            Ended::Failed { reason, .. } => Err(Missing::Because(reason.clone())),
         }
     }
 

@@ -187,9 +187,7 @@ pub fn json(paper: &Paper, shown: &[Shown], scale: Scale) -> Result<Json, Output
         let cells: Vec<Json> = figure
             .results
             .cells()
-            .map(
-                |cell| json!({ "case": cell.case, "scheme": cell.row, "run": cell.experiment.as_ref().ok() }),
-            )
+            .map(|cell| json!({ "case": cell.case, "scheme": cell.row, "run": cell.point.as_ref().ok() }))
             .collect();
         figures.push(json!({
             "figure": figure.figure.id,
@@ -202,8 +200,8 @@ pub fn json(paper: &Paper, shown: &[Shown], scale: Scale) -> Result<Json, Output
     }
     let results = shown.first().map(|figure| &figure.results);
     let mut runs = Vec::new();
-    for run in results.map_or(&[][..], |results| results.runs) {
-        runs.push(run.as_ref().map_or(Ok(Json::Null), to_value)?);
+    for ended in results.map_or(&[][..], |results| results.ended) {
+        runs.push(ended.run().map_or(Ok(Json::Null), to_value)?);
     }
     Ok(json!({
         "paper": paper.name,

@@ -51,7 +51,7 @@ fn every_embedded_file_says_what_can_be_run() {
                     let cells = plan.cells.iter().filter(|cell| cell.figure == index);
                     let found = cells
                         .filter(|cell| cell.case == place.case && cell.row == place.scheme)
-                        .filter_map(|cell| cell.experiment.clone().ok())
+                        .filter_map(|cell| cell.point.clone().ok())
                         .all(|at| place.phase.is_empty() || has_phase(&plan, at, &place.phase));
                     assert!(found, "{} {}: no phase {} for a claim", name, figure.id, place.phase);
                 }
@@ -60,8 +60,12 @@ fn every_embedded_file_says_what_can_be_run() {
     }
 }
 
+fn experiment(plan: &Plan, at: usize) -> sim::Experiment {
+    plan.points[at].experiment("").expect("it was resolved")
+}
+
 fn has_phase(plan: &Plan, at: usize, phase: &str) -> bool {
-    let simulated = |name: &str| plan.experiments[at].phases.iter().any(|phase| phase.name == name);
+    let simulated = |name: &str| experiment(plan, at).phases.iter().any(|phase| phase.name == name);
     match &plan.live[at] {
         None => simulated(phase),
         Some(Live::Fio(_)) => simulated(phase.trim_end_matches(" live")),
@@ -76,10 +80,10 @@ fn figures_that_share_a_set_up_run_it_once() {
     let one = with("").expect("a figure");
     let other = figure("y.toml", "y", SMALL, Scale::Quick).expect("a figure");
     let plan = Plan::new(&[&one, &other], &|_| true, 1, "").expect("a plan");
-    assert_eq!((plan.experiments.len(), plan.cells.len()), (2, 4));
+    assert_eq!((plan.points.len(), plan.cells.len()), (2, 4));
     let larger = figure("z.toml", "z", SMALL, Scale::Full).expect("a figure");
     let plan = Plan::new(&[&one, &larger], &|scheme| scheme == "dftl", 1, "").expect("a plan");
-    assert_eq!((plan.experiments.len(), plan.cells.len()), (2, 2));
+    assert_eq!((plan.points.len(), plan.cells.len()), (2, 2));
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn a_scheme_that_is_not_built_is_no_mistake() {
     let figure = figure("x.toml", "x", &text, Scale::Quick).expect("a figure");
     let plan = Plan::new(&[&figure], &|_| true, 1, "").expect("a plan");
     assert_eq!(
-        plan.cells.iter().map(|cell| cell.experiment.clone()).collect::<Vec<_>>(),
+        plan.cells.iter().map(|cell| cell.point.clone()).collect::<Vec<_>>(),
         [Ok(0), Err("from-the-future".to_owned())]
     );
 }
@@ -97,7 +101,8 @@ fn a_scheme_that_is_not_built_is_no_mistake() {
 fn a_host_measures_each_phase_twice() {
     let figure = with("[host]\noverhead_us = 3\ncpus = 2\nwhy = \"a guess\"\n").expect("a figure");
     let plan = Plan::new(&[&figure], &|_| true, 1, "").expect("a plan");
-    let names: Vec<_> = plan.experiments[0].phases.iter().map(|phase| phase.name.as_str()).collect();
+    let experiment = experiment(&plan, 0);
+    let names: Vec<_> = experiment.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, ["random", "random with host"]);
     let run = sim::results::Run {
         phases: names

@@ -1,6 +1,7 @@
 //! How a point ended, and what is stored of it.
 
 use sim::results::Run;
+use sim::RunError;
 
 /// How a point ended.
 #[derive(Clone, Debug)]
@@ -17,6 +18,18 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// How a run ended; `None`: somebody stopped it, and it has not ended.
+    pub fn of(result: Result<Run, RunError>) -> Option<Ended> {
+        Some(match result {
+            Ok(run) => Ended::Run(Box::new(run)),
+            Err(RunError::Stopped { .. }) => return None,
+            Err(error) => Ended::Failed {
+                reason: error.to_string(),
+                finding: matches!(error, RunError::Broken { .. } | RunError::Panicked { .. }),
+            },
+        })
+    }
+
     /// The run, if there is one.
     pub fn run(&self) -> Option<&Run> {
         match self {

@@ -106,6 +106,14 @@ impl Folder {
         Ok(Some(Stored { ended, by: stored.by }))
     }
 
+    /// Whether a point has a run stored: one that failed may do better next time.
+    ///
+    /// # Errors
+    /// As [`Folder::load`].
+    pub fn has(&self, point: &Point) -> Result<bool, StudyError> {
+        Ok(self.load(point)?.is_some_and(|stored| stored.ended.run().is_some()))
+    }
+
     /// Stores how a point ended. `by`: version and commit of this program.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
-//! One run of a study.
+//! One run of a study, or of a paper's figure.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::json;
 use sim::setup::{SchemeSpec, Setup};
@@ -27,7 +28,23 @@ pub struct Point {
     pub settings: Vec<(String, String)>,
     /// All its options as JSON, for the result.
     pub(crate) options: serde_json::Value,
-    setup: Setup,
+    work: Work,
+}
+
+/// What a point runs.
+#[derive(Clone)]
+enum Work {
+    Setup(Box<Setup>),
+    Ready(Box<Experiment>),
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Work::Setup(setup) => setup.fmt(f),
+            Work::Ready(experiment) => f.write_str(&experiment.workload),
+        }
+    }
 }
 
 impl Point {
@@ -40,19 +57,48 @@ impl Point {
     ) -> Result<Point, SetupError> {
         let setup = Setup::from_entries::<_, toml::de::Error>(options.clone())?;
         let setup = Setup { seed: Some(seed), ..setup };
-        let options = json!(options);
-        let whole = json!({ "scheme": scheme.to_string(), "seed": seed, "options": options }).to_string();
-        let id = format!("{:016x}", XxHash64::oneshot(0, whole.as_bytes()));
-        Ok(Point { number, id, scheme, seed, settings, options, setup })
+        let work = Work::Setup(Box::new(setup));
+        Ok(Point::with(number, scheme, seed, settings, json!(options), work))
     }
 
-    /// The experiment, with `command` as what repeats it. Reads the trace, if there is one.
+    /// A point whose experiment is at hand. `options` holds all that its result depends on, beside scheme and
+    /// seed.
+    pub fn ready(
+        number: usize,
+        scheme: SchemeSpec,
+        seed: u64,
+        options: serde_json::Value,
+        experiment: Experiment,
+    ) -> Point {
+        Point::with(number, scheme, seed, Vec::new(), options, Work::Ready(Box::new(experiment)))
+    }
+
+    fn with(
+        number: usize,
+        scheme: SchemeSpec,
+        seed: u64,
+        settings: Vec<(String, String)>,
+        options: serde_json::Value,
+        work: Work,
+    ) -> Point {
+        let whole = json!({ "scheme": scheme.to_string(), "seed": seed, "options": options }).to_string();
+        let id = format!("{:016x}", XxHash64::oneshot(0, whole.as_bytes()));
+        Point { number, id, scheme, seed, settings, options, work }
+    }
+
+    /// The experiment, with `command` as what repeats it unless it names a command of its own. Reads the
+    /// trace, if there is one.
     ///
     /// # Errors
     /// A file that cannot be read, a device that is impossible, options that do not go together.
     pub fn experiment(&self, command: &str) -> Result<Experiment, SetupError> {
-        let experiment = self.setup.resolve()?.experiment(&self.scheme);
-        Ok(Experiment { command: format!("{command} --point {}", self.number), ..experiment })
+        match &self.work {
+            Work::Ready(experiment) => Ok((**experiment).clone()),
+            Work::Setup(setup) => {
+                let command = format!("{command} --point {}", self.number);
+                Ok(Experiment { command, ..setup.resolve()?.experiment(&self.scheme) })
+            }
+        }
     }
 
     /// What it has in common with the points of other seeds, in words: scheme and settings.

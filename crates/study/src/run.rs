@@ -45,14 +45,7 @@ pub fn run(
                         Err(RunError::Spec(sim::BadValue(sentence)))
                     }
                 };
-                let result = match result {
-                    Ok(run) => Ended::Run(Box::new(run)),
-                    Err(RunError::Stopped { .. }) => break,
-                    Err(error) => Ended::Failed {
-                        reason: error.to_string(),
-                        finding: matches!(error, RunError::Broken { .. } | RunError::Panicked { .. }),
-                    },
-                };
+                let Some(result) = Ended::of(result) else { break };
                 match folder.store(point, &result, by) {
                     Ok(()) => ended.fetch_add(1, Ordering::Relaxed),
                     Err(error) => return *broken() = Some(error),

@@ -1,5 +1,6 @@
 //! `ftl paper`: the experiments of a paper, its numbers beside ours.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,8 @@ use sim::format::digits;
 use sim::results::Run;
 use sim::setup::{number, positive_32};
 use sim::RunError;
+use study::{Ended, Folder, Point, Stored};
+use tempfile::TempDir;
 
 use super::files;
 use super::interrupt;
@@ -31,7 +34,8 @@ Examples:
   ftl paper --list                          papers and figures
   ftl paper tpftl                           all figures, a quick look
   ftl paper learnedftl --figure 14a,14b     two of them
-  ftl paper learnedftl --full --report learnedftl.html
+  ftl paper learnedftl --full --results learnedftl.results --report learnedftl.html
+                                            hours: what has ended is kept, and the same command goes on
   ftl paper learnedftl --live               fio and RocksDB on live devices of each scheme
   ftl paper lftl --live                     fio on F2FS on live devices, in a virtual machine
   ftl paper mine.toml                       a figure file of your own (docs/papers.md)
@@ -54,6 +58,9 @@ pub(crate) struct PaperArgs {
     /// Run at the paper's scale, and not a quick look
     #[arg(long)]
     full: bool,
+    /// Keep how each run ended in this folder; the same command goes on from there when it was stopped
+    #[arg(long, value_name = "FOLDER")]
+    results: Option<PathBuf>,
     /// Run the figures that real programs measure on live devices, and no others
     #[arg(long)]
     live: bool,
@@ -120,37 +127,36 @@ pub(crate) fn paper(args: PaperArgs, again: &Again) -> Result<(), Stop> {
     if tables {
         progress.aside(|| say(&table::head(&paper, scale)))?;
     }
-    let mut runs = Vec::with_capacity(plan.experiments.len());
+    let store = Store::open(args.results.as_deref(), &again.origin().version)?;
+    store.tell(&plan.points, args.quiet)?;
+    let mut ended = Vec::with_capacity(plan.points.len());
     // Figures whose runs have all ended.
     let mut whole = figures.len();
     for (figure, &what) in figures.iter().enumerate() {
-        let from = runs.len();
-        let end = plan.needed_up_to(figure).max(from);
-        let part = After { progress: &progress, from };
+        let from = ended.len();
+        let part = from..plan.needed_up_to(figure).max(from);
         if args.live {
-            for index in from..end {
-                runs.push(live_run(&plan, index, &progress, &stop)?);
+            for index in store.missing(&plan.points, part.clone(), &progress)? {
+                store.keep(&plan.points[index], live_run(&plan, index, &progress, &stop)?)?;
             }
         } else {
-            runs.extend(sim::compare(&plan.experiments[from..end], threads(args.threads), &part));
+            store.run(&plan.points, part.clone(), threads(args.threads), &progress)?;
         }
+        ended.extend(store.ended(&plan.points[part])?);
         if interrupt::asked() {
             whole = figure;
             break;
         }
         if tables {
-            let results = Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() };
+            let results = Results { plan: &plan, ended: &ended, figure, bench: bench.as_ref() };
             let text = table::figure(&paper, &Shown::new(what, results));
             progress.aside(|| say(&format!("\n{text}")))?;
         }
     }
     progress.finish();
-    let results = |figure| Results { plan: &plan, runs: &runs, figure, bench: bench.as_ref() };
-    let shown: Vec<Shown> = figures[..whole]
-        .iter()
-        .enumerate()
-        .map(|(figure, &what)| Shown::new(what, results(figure)))
-        .collect();
+    let results = |figure| Results { plan: &plan, ended: &ended, figure, bench: bench.as_ref() };
+    let shown = figures[..whole].iter().enumerate().map(|(figure, &what)| Shown::new(what, results(figure)));
+    let shown: Vec<Shown> = shown.collect();
     let stopped = Stop::Interrupted(format!("stopped after {whole} of {} figures", figures.len()));
     if whole == 0 {
         return Err(stopped);
@@ -159,7 +165,7 @@ pub(crate) fn paper(args: PaperArgs, again: &Again) -> Result<(), Stop> {
     if whole < figures.len() {
         return Err(stopped);
     }
-    conclude(&runs, &plan)
+    conclude(&ended, &plan)
 }
 
 impl PaperArgs {
@@ -176,7 +182,7 @@ fn live_run(
     progress: &Overall,
     stop: &ServerStop,
 ) -> Result<Result<Run, RunError>, Stop> {
-    let experiment = &plan.experiments[index];
+    let experiment = &plan.points[index].experiment("")?;
     let what =
         plan.live[index].as_ref().ok_or_else(|| Stop::user("the figure has nothing that runs live"))?;
     let simulated = match what {
@@ -197,10 +203,10 @@ fn live_run(
 }
 
 /// A finding ends the command after everything was shown. What a scheme refused stands beside the tables.
-fn conclude(runs: &[Result<Run, RunError>], plan: &Plan) -> Result<(), Stop> {
-    for (run, label) in runs.iter().zip(&plan.labels) {
-        if let Err(error @ (RunError::Broken { .. } | RunError::Panicked { .. })) = run {
-            return Err(Stop::Finding(format!("{label}: {error}")));
+fn conclude(ended: &[Ended], plan: &Plan) -> Result<(), Stop> {
+    for (ended, label) in ended.iter().zip(&plan.labels) {
+        if let Ended::Failed { reason, finding: true } = ended {
+            return Err(Stop::Finding(format!("{label}: {reason}")));
         }
     }
     Ok(())
@@ -338,26 +344,106 @@ fn write(
     say(&out)
 }
 
-/// The progress of runs that follow others.
-struct After<'a> {
-    progress: &'a Overall,
-    from: usize,
+/// Where it is kept how points ended: in the user's folder, or for this command alone.
+struct Store<'a> {
+    folder: Folder,
+    /// Version and commit of this program.
+    by: &'a str,
+    _temporary: Option<TempDir>,
 }
 
-impl sim::Progress for After<'_> {
+impl<'a> Store<'a> {
+    fn open(path: Option<&Path>, by: &'a str) -> Result<Store<'a>, Stop> {
+        let Some(path) = path else {
+            let temporary = TempDir::with_prefix("ftl-paper-").map_err(|error| {
+                Stop::user(format!("no temporary folder can be made ({error}); name one with --results"))
+            })?;
+            let folder = Folder::create(&temporary.path().join("results"))?;
+            return Ok(Store { folder, by, _temporary: Some(temporary) });
+        };
+        Ok(Store { folder: Folder::create(path)?, by, _temporary: None })
+    }
+
+    /// Says how many points have a run already, and of which version.
+    fn tell(&self, points: &[Point], quiet: bool) -> Result<(), Stop> {
+        let stored = points.iter().map(|point| self.folder.load(point)).collect::<Result<Vec<_>, _>>()?;
+        let here: Vec<&Stored> =
+            stored.iter().flatten().filter(|stored| stored.ended.run().is_some()).collect();
+        if quiet || here.is_empty() {
+            return Ok(());
+        }
+        note(&format!("{} of {} runs have a result already", here.len(), points.len()));
+        if let Some(other) = here.iter().find(|stored| stored.by != self.by) {
+            note(&format!(
+                "some were made by another version ({}; this is {}); another folder makes them anew",
+                other.by, self.by
+            ));
+        }
+        Ok(())
+    }
+
+    /// How those of the points ended that have.
+    fn ended(&self, points: &[Point]) -> Result<Vec<Ended>, Stop> {
+        let stored = points.iter().map(|point| self.folder.load(point)).collect::<Result<Vec<_>, _>>()?;
+        Ok(stored.into_iter().flatten().map(|stored| stored.ended).collect())
+    }
+
+    /// Indexes of the points in `part` that have no run yet; the others are told to `progress` as ended.
+    fn missing(&self, points: &[Point], part: Range<usize>, progress: &Overall) -> Result<Vec<usize>, Stop> {
+        let mut missing = Vec::new();
+        for index in part {
+            if self.folder.has(&points[index])? {
+                sim::Progress::end(progress, index);
+            } else {
+                missing.push(index);
+            }
+        }
+        Ok(missing)
+    }
+
+    fn keep(&self, point: &Point, result: Result<Run, RunError>) -> Result<(), Stop> {
+        match Ended::of(result) {
+            Some(ended) => Ok(self.folder.store(point, &ended, self.by)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the points in `part` that have no run yet.
+    fn run(
+        &self,
+        points: &[Point],
+        part: Range<usize>,
+        threads: usize,
+        progress: &Overall,
+    ) -> Result<(), Stop> {
+        let indexes = self.missing(points, part, progress)?;
+        let missing: Vec<Point> = indexes.iter().map(|&index| points[index].clone()).collect();
+        let progress = Among { progress, indexes: &indexes };
+        study::run(&missing, &self.folder, threads, ("", self.by), &progress, &|_| Ok(()))?;
+        Ok(())
+    }
+}
+
+/// The progress of some of all points.
+struct Among<'a> {
+    progress: &'a Overall,
+    indexes: &'a [usize],
+}
+
+impl sim::Progress for Among<'_> {
     fn stops(&self) -> bool {
         self.progress.stops()
     }
 
     fn phase(&self, run: usize, phase: usize, phases: usize, name: &str) {
-        self.progress.phase(self.from + run, phase, phases, name);
+        self.progress.phase(self.indexes[run], phase, phases, name);
     }
 
     fn fraction(&self, run: usize, done: f64) {
-        self.progress.fraction(self.from + run, done);
+        self.progress.fraction(self.indexes[run], done);
     }
 
     fn end(&self, run: usize) {
-        self.progress.end(self.from + run);
+        self.progress.end(self.indexes[run]);
     }
 }

@@ -104,8 +104,7 @@ fn tell(args: &StudyArgs, text: &str) {
 fn run(args: &StudyArgs, chosen: &[&Point], folder: &Folder, by: &str) -> Result<usize, Stop> {
     let mut points = Vec::new();
     for &point in chosen {
-        let stored = if args.again { None } else { folder.load(point)? };
-        if stored.is_none_or(|stored| stored.ended.run().is_none()) {
+        if args.again || !folder.has(point)? {
             points.push(point.clone());
         }
     }

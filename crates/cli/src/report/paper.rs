@@ -55,8 +55,8 @@ pub(crate) fn html(
 fn digests(shown: &[Shown]) -> Grid {
     let mut grid = Grid::new("", ["run", "seed", "digest"]);
     if let Some(first) = shown.first() {
-        for (label, run) in first.results.plan.labels.iter().zip(first.results.runs) {
-            if let Ok(run) = run {
+        for (label, ended) in first.results.plan.labels.iter().zip(first.results.ended) {
+            if let Some(run) = ended.run() {
                 grid.row([label.clone(), run.workload.seed.to_string(), run.digest.clone()]);
             }
         }

@@ -46,7 +46,7 @@ pub fn grids(shown: &Shown) -> Vec<Grid> {
 
 fn cell(shown: &Shown, quantity: &Quantity, row: &str, place: &(String, String)) -> String {
     let cell = shown.results.cells().find(|cell| cell.case == place.0 && cell.row == row);
-    if cell.is_some_and(|cell| cell.experiment.is_err()) {
+    if cell.is_some_and(|cell| cell.point.is_err()) {
         return "not built".to_owned();
     }
     maybe(shown.value(quantity, row, place).flatten(), |value| quantity.unit.show(value))
@@ -112,14 +112,14 @@ pub fn list(papers: &[Paper], plans: &[Plan]) -> String {
         for (index, figure) in paper.figures.iter().enumerate() {
             let cells = || plan.cells.iter().filter(|cell| cell.figure == index);
             let mut missing: Vec<&str> = Vec::new();
-            for name in cells().filter_map(|cell| cell.experiment.as_ref().err()) {
+            for name in cells().filter_map(|cell| cell.point.as_ref().err()) {
                 if !missing.contains(&name.as_str()) {
                     missing.push(name);
                 }
             }
             grid.row([
                 format!("{}: {}", figure.id, figure.title),
-                cells().filter(|cell| cell.experiment.is_ok()).count().to_string(),
+                cells().filter(|cell| cell.point.is_ok()).count().to_string(),
                 figure.claims.len().to_string(),
                 missing.join(", "),
             ]);
