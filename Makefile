@@ -7,7 +7,12 @@ PROGRAMS := fio libnbd-bin python3-libnbd qemu-utils e2fsprogs mount util-linux 
 MACHINE := qemu-system-x86 busybox-static cpio xz-utils f2fs-tools fio
 GUEST := target/guest
 
-.PHONY: demo test setup compiler guest lint bench
+# The Python package is tested in a virtual environment of its own.
+VENV := target/venv
+# Settings of cargo's profile `test`: the module is then made of what `cargo test` has built.
+AS_TESTED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=1
+
+.PHONY: demo test setup compiler guest lint bench python python-tests wheel
 
 # Names the Debian packages of $(1) that are missing, then installs them with apt. SETUP=no installs nothing: tests that want
 # a program name it and leave that part out.
@@ -34,6 +39,37 @@ setup: compiler
 # Every test, after the format and lint gates. Tests that want the real traces look in the folder FTL_TRACES.
 test: setup lint
 	cargo test --workspace --locked
+	$(MAKE) --no-print-directory python
+
+# The Python package: format, lint, types, and its tests. The module holds the same compiled code as the tests of Rust.
+python:
+	@if [ "$(SETUP)" = no ] && [ ! -e $(VENV)/installed ]; then \
+		echo "SETUP=no, and there is no $(VENV): the tests of the Python package are left out"; \
+	else $(MAKE) --no-print-directory python-tests; fi
+
+python-tests: compiler $(VENV)/installed
+	$(AS_TESTED) cargo build --locked --workspace --lib --tests
+	cp target/debug/lib_ftlkit.so python/ftlkit/_ftlkit.abi3.so
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m mypy.stubtest ftlkit._ftlkit --mypy-config-file pyproject.toml
+	$(VENV)/bin/python -m pytest
+
+$(VENV)/installed: python/requirements.txt
+	@command -v python3 >/dev/null && python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "The Python package needs Python 3.11 or newer: install it, then run make again" >&2; exit 1; }
+	$(call install,python3-venv,The tests of the Python package run in a virtual environment and need)
+	@echo "== Installing from PyPI into $(VENV) what python/requirements.txt pins: NumPy, Arrow, Polars, pandas, Matplotlib,"
+	@echo "   Plotly, Dask, Jupyter, pytest, mypy, ruff, maturin. Nothing outside of that folder changes."
+	python3 -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	echo $(CURDIR)/python > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ftlkit.pth"
+	@touch $@
+
+# One wheel for Python 3.11 and newer; `pip install target/wheels/*.whl` needs no Rust.
+wheel: compiler $(VENV)/installed
+	$(VENV)/bin/maturin build --release --locked --out target/wheels
 
 # A virtual machine for F2FS: programs, and Debian's kernel, unpacked and not installed. Where FTL_GUEST names it, tests and
 # `ftl paper lftl --live` use it.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ftl::schemes::Visitor;
 use ftl::{Config, Device, HostError, OpenError, Scheme};
@@ -21,7 +21,7 @@ use crate::occupancy::{self, Occupancy};
 use crate::plan::{self, HostSoftware};
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo, WornOut};
-use crate::source::Requests;
+use crate::source::{Listed, Requests};
 use crate::spec::{BadValue, CacheState, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
@@ -180,6 +180,23 @@ pub fn compare(
     });
     let missing = || Err(impossible("the run's thread ended without a result"));
     results.into_iter().map(|place| place.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
+}
+
+/// Opens the scheme on the device and issues nothing, so that what cannot work is told of at once.
+///
+/// # Errors
+/// The experiment is impossible, or the scheme refuses the device.
+pub fn rehearse(experiment: &Experiment) -> Result<(), RunError> {
+    let nothing = Listed::new("nothing", Vec::new());
+    let phase = PhaseSpec::new("start", Load::Closed { source: Arc::new(nothing), depth: 1 });
+    let rehearsal = Experiment {
+        warm_up: Vec::new(),
+        phases: vec![phase],
+        timing: TimingModel::NoClock,
+        verify: Verify::Off,
+        ..experiment.clone()
+    };
+    run(&rehearsal, &()).map(|_| ())
 }
 
 /// What is known of a run before its first request: scheme, device, memory, workload.

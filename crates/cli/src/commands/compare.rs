@@ -7,7 +7,7 @@ use sim::facts::labels;
 use sim::format::{digits, time};
 use sim::results::Run;
 use sim::setup::{Resolved, SchemeSpec};
-use sim::{Experiment, Listed, Load, PhaseSpec, RunError, TimingModel, Verify};
+use sim::{Experiment, RunError};
 
 use super::interrupt;
 use super::memory;
@@ -109,18 +109,9 @@ fn all(schemes: &[SchemeSpec], options: &Options, again: &Again, detail: Detail)
     conclude(results, &setup, options, detail, (began, again.origin()))
 }
 
-/// Opens the scheme on the device and issues nothing, so that what cannot work is told of at once.
+/// As [`sim::rehearse`].
 pub(crate) fn rehearse(experiment: &Experiment) -> Result<(), Stop> {
-    let nothing = Listed::new("nothing", Vec::new());
-    let phase = PhaseSpec::new("start", Load::Closed { source: std::sync::Arc::new(nothing), depth: 1 });
-    let rehearsal = Experiment {
-        warm_up: Vec::new(),
-        phases: vec![phase],
-        timing: TimingModel::NoClock,
-        verify: Verify::Off,
-        ..experiment.clone()
-    };
-    sim::run(&rehearsal, &()).map(|_| ()).map_err(|error| in_words(&error))
+    sim::rehearse(experiment).map_err(|error| in_words(&error))
 }
 
 /// Shows what there is, also when some runs failed or were stopped, and decides how the command ends.

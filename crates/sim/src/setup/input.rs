@@ -1,4 +1,4 @@
-//! Traces and generators as sources of requests: looked through once before anything runs.
+//! Traces, generators and requests at hand as sources: looked through once before anything runs.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -212,6 +212,53 @@ impl Source for Scaled {
     }
 }
 
+/// Requests that the caller has at hand, with what a set-up needs to know of them.
+#[derive(Clone)]
+pub struct Given {
+    /// The requests, in the order of their arrival times, which begin at 0.
+    pub source: Arc<dyn Source>,
+    /// First byte past the last request.
+    pub end: u64,
+    /// Arrival of the last request, ns.
+    pub duration_ns: u64,
+}
+
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Given { source, end, duration_ns } = self;
+        write!(f, "Given({}, {end} bytes, {duration_ns} ns)", source.name())
+    }
+}
+
+/// Requests at hand with times multiplied and addresses mapped onto the device.
+pub(super) struct Adjusted {
+    pub(super) given: Given,
+    pub(super) scale: Ratio,
+    pub(super) address: AddressMap,
+}
+
+impl Source for Adjusted {
+    fn name(&self) -> String {
+        self.given.source.name()
+    }
+
+    fn requests(&self, device_bytes: u64, seed: u64) -> Result<Requests, InputError> {
+        let (scale, address, span) = (self.scale, self.address, self.given.end.max(1));
+        let name = self.name();
+        let place = move |request: Request| {
+            let mapped = address.place(&request, device_bytes, span);
+            let offset = mapped.map_err(|what| InputError::in_file(&name, what))?;
+            Ok(Request { arrival_ns: scale.apply(request.arrival_ns), offset, ..request })
+        };
+        let requests = self.given.source.requests(device_bytes, seed)?;
+        Ok(Box::new(requests.map(move |request| request.and_then(&place))))
+    }
+
+    fn count(&self) -> Option<u64> {
+        self.given.source.count()
+    }
+}
+
 /// Where requests come from.
 pub(super) enum Input {
     /// A fio job file, its text, or the one that is built in.
@@ -225,6 +272,7 @@ pub(super) enum Input {
         synth: &'static Synth,
         requests: u64,
     },
+    Given(Given),
 }
 
 impl Input {
@@ -235,6 +283,7 @@ impl Input {
             ("jobs", "the text of a job file", setup.jobs.is_some()),
             ("trace", "a trace", setup.trace.is_some()),
             ("synth", "a generator", setup.synth.is_some()),
+            ("requests at hand", "a list of requests", setup.given.is_some()),
         ];
         let mut given = given.into_iter().filter(|(.., given)| *given);
         if let (Some((_, first, _)), Some((key, ..))) = (given.next(), given.next()) {
@@ -272,6 +321,13 @@ impl Input {
         }
         let arrivals = "jobs are closed loops; use rate_iops in the job file for arrivals";
         let first = "call the sections that come first warmup-... in the job file";
+        if let Some(given) = &setup.given {
+            refuse(
+                "a generator",
+                &[("requests", setup.requests.is_some(), "give as many rows as are to be run")],
+            )?;
+            return Ok(Input::Given(given.clone()));
+        }
         refuse(
             "a trace or a generator",
             &[
@@ -292,6 +348,7 @@ impl Input {
             Input::Jobs => None,
             Input::Trace { scan, .. } => Some(scan.end),
             Input::Synth { synth, .. } => Some(synth.span_bytes()),
+            Input::Given(given) => Some(given.end),
         }
     }
 
@@ -306,6 +363,7 @@ impl Input {
             Input::Jobs => "the jobs".to_owned(),
             Input::Trace { path, .. } => path.display().to_string(),
             Input::Synth { synth, .. } => format!("workload {}", synth.name),
+            Input::Given(given) => given.source.name(),
         }
     }
 }

@@ -5,9 +5,11 @@
 //! | --- | --- |
 //! | `values.rs` | how values are written: schemes, times, rows, faults |
 //! | `resolve.rs` | from a set-up to a device, phases and a warm-up |
-//! | `input.rs` | traces and generators as sources of requests |
+//! | `input.rs` | traces, generators and requests at hand as sources |
+//! | `names.rs` | the names of all keys |
 
 mod input;
+mod names;
 mod resolve;
 mod values;
 
@@ -25,6 +27,8 @@ use workload::InputError;
 
 use crate::{BadValue, CacheSize, Experiment, TimingModel};
 
+pub use input::Given;
+use names::Names;
 use values::field;
 pub use values::{
     columns, factor, faults, format, micros, number, positive, positive_32, rows, time_ns, CacheAtStart,
@@ -157,6 +161,9 @@ pub struct Setup {
     pub verify: bool,
     /// Whether the power is cut at the end, and everything recovered.
     pub power_cut: bool,
+    /// Requests that the caller has at hand, in place of a trace; no text says this.
+    #[serde(skip)]
+    pub given: Option<Given>,
 }
 
 /// Why a set-up cannot be run.
@@ -200,6 +207,14 @@ impl SetupError {
 }
 
 impl Setup {
+    /// Every key that [`Setup::from_entries`] knows.
+    pub fn names() -> &'static [&'static str] {
+        let mut names = Names::default();
+        // It ends with an error whatever happens: nothing is read.
+        let _ = Setup::deserialize(&mut names);
+        names.found
+    }
+
     /// A set-up from keys and values, such as the entries of a table.
     ///
     /// # Errors

@@ -416,35 +416,15 @@ impl Trace {
         }
     }
 
-    fn place(&self, mut request: Request) -> Result<Request, InputError> {
-        let (device, mapped) = match self.placement {
+    fn place(&self, request: Request) -> Result<Request, InputError> {
+        let (address, device, span) = match self.placement {
             Placement::AsIs => return Ok(request),
-            Placement::Check { device } => {
-                if request.end() > device {
-                    let text = format!(
-                        "the {} of {} bytes at {} ends beyond the device of {device} bytes; use a larger device, or wrap or scale the addresses",
-                        request.kind.name(), request.bytes, request.offset
-                    );
-                    return Err(self.error(0, text));
-                }
-                return Ok(request);
-            }
-            Placement::Wrap { device } => (device, request.offset % device),
-            Placement::Scale { device, span } => {
-                let page = u128::from(request.offset / 4096) * u128::from(device) / u128::from(span);
-                (device, page as u64 * 4096 + request.offset % 4096)
-            }
+            Placement::Check { device } => (AddressMap::AsIs, device, 0),
+            Placement::Wrap { device } => (AddressMap::Wrap, device, 0),
+            Placement::Scale { device, span } => (AddressMap::Scale, device, span),
         };
-        if request.bytes > device {
-            let text = format!(
-                "the {} of {} bytes is larger than the device of {device} bytes; use a larger device",
-                request.kind.name(),
-                request.bytes
-            );
-            return Err(self.error(0, text));
-        }
-        request.offset = mapped.min(device - request.bytes);
-        Ok(request)
+        let offset = address.place(&request, device, span).map_err(|what| self.error(0, what))?;
+        Ok(Request { offset, ..request })
     }
 }
 

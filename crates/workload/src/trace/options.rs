@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::columns::Columns;
 use super::format::Format;
-use crate::InputError;
+use crate::{InputError, Request};
 
 /// What to do with addresses when the trace's device is not ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +17,38 @@ pub enum AddressMap {
     /// Multiply by device / span of the trace and round down to 4 KiB (the offset within 4 KiB is kept); a
     /// request across the end is moved back.
     Scale,
+}
+
+impl AddressMap {
+    /// Where a request begins on a device of `device` bytes; `span`: the first byte past the last request.
+    ///
+    /// # Errors
+    /// It does not fit: the reason and what would be right, as a sentence.
+    pub fn place(self, request: &Request, device: u64, span: u64) -> Result<u64, String> {
+        let Request { kind, offset, bytes, .. } = *request;
+        let mapped = match self {
+            AddressMap::AsIs if request.end() > device => {
+                return Err(format!(
+                    "the {} of {bytes} bytes at {offset} ends beyond the device of {device} bytes; use a larger device, or \
+                     wrap or scale the addresses",
+                    kind.name()
+                ))
+            }
+            AddressMap::AsIs => return Ok(offset),
+            AddressMap::Wrap => offset % device.max(1),
+            AddressMap::Scale => {
+                let page = u128::from(offset / 4096) * u128::from(device) / u128::from(span.max(1));
+                page as u64 * 4096 + offset % 4096
+            }
+        };
+        match device.checked_sub(bytes) {
+            Some(last) => Ok(mapped.min(last)),
+            None => Err(format!(
+                "the {} of {bytes} bytes is larger than the device of {device} bytes; use a larger device",
+                kind.name()
+            )),
+        }
+    }
 }
 
 /// A positive fraction, for scaling time without floating point.

@@ -1,0 +1,29 @@
+//! The native part of the Python package `ftlkit`: what Python asks for, handed to the crates that do it.
+//!
+//! It has no logic of its own. Options come as JSON with the keys of [`sim::Setup`], results go back as the
+//! JSON that `ftl compare --json` writes, tables as Parquet; `python/ftlkit` makes Python of them.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `errors.rs` | errors of all crates as Python's exceptions, with the same sentence |
+//! | `watch.rs` | a run on a thread of its own; Python's thread hears Ctrl-C and tells of progress |
+//! | `columns.rs` | columns of numbers as a source of requests, read where they lie |
+//! | `running.rs` | runs and comparisons |
+//! | `tables.rs` | results as tables; what schemes, devices and generators there are |
+
+mod columns;
+mod errors;
+mod running;
+mod tables;
+mod watch;
+
+/// The module that Python imports as `ftlkit._ftlkit`.
+#[pyo3::pymodule]
+mod _ftlkit {
+    #[pymodule_export]
+    use crate::columns::Columns;
+    #[pymodule_export]
+    use crate::running::{option_names, prepare, Prepared};
+    #[pymodule_export]
+    use crate::tables::{labels, listed, read_json, table, version, write_json};
+}

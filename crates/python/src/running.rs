@@ -1,0 +1,100 @@
+//! Runs and comparisons.
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use sim::results::{to_value, Run};
+use sim::setup::{Resolved, SchemeSpec};
+use sim::{Experiment, RunError, Setup};
+
+use crate::columns::Columns;
+use crate::errors::{self, Class};
+use crate::watch::Watch;
+
+/// The names of all options, spelled as on the command line.
+#[pyfunction]
+pub(crate) fn option_names() -> Vec<&'static str> {
+    Setup::names().to_vec()
+}
+
+/// A set-up from options as a JSON object, and requests at hand.
+pub(crate) fn setup(py: Python<'_>, options: &str, columns: Option<&Columns>) -> PyResult<Setup> {
+    let entries: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(options).map_err(|error| Class::Input.error(py, format!("options: {error}")))?;
+    let setup = Setup::from_entries(entries).map_err(|error| errors::setup(py, &error))?;
+    Ok(Setup { given: columns.map(|columns| columns.given.clone()), ..setup })
+}
+
+/// Reads what the options name, and checks what can be checked before anything runs.
+#[pyfunction]
+#[pyo3(signature = (options, columns=None))]
+pub(crate) fn prepare(py: Python<'_>, options: &str, columns: Option<&Columns>) -> PyResult<Prepared> {
+    let setup = setup(py, options, columns)?;
+    let resolved = py.detach(|| setup.resolve()).map_err(|error| errors::setup(py, &error))?;
+    Ok(Prepared { resolved })
+}
+
+/// A workload on a device, ready to be run with any scheme.
+#[pyclass(frozen, module = "ftlkit._ftlkit")]
+pub(crate) struct Prepared {
+    resolved: Resolved,
+}
+
+impl Prepared {
+    /// The experiment of a scheme; `repeat` says how to repeat it.
+    pub(crate) fn experiment(&self, py: Python<'_>, scheme: &str, repeat: &str) -> PyResult<Experiment> {
+        let scheme: SchemeSpec = scheme.parse().map_err(|error| Class::Input.error(py, error))?;
+        Ok(Experiment { command: repeat.to_owned(), ..self.resolved.experiment(&scheme) })
+    }
+}
+
+#[pymethods]
+impl Prepared {
+    /// What the user should know before it runs.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.resolved.notes.clone()
+    }
+
+    /// Runs schemes, each with the text that says how to repeat its run. Gives for each of them the record as
+    /// JSON, or the exception that it ended with.
+    #[pyo3(signature = (schemes, threads=None, tell=None))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        schemes: Vec<(String, String)>,
+        threads: Option<usize>,
+        tell: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let experiments = schemes.iter().map(|(scheme, repeat)| self.experiment(py, scheme, repeat));
+        let experiments = experiments.collect::<PyResult<Vec<_>>>()?;
+        let rehearsed = py.detach(|| experiments.iter().try_for_each(sim::rehearse));
+        rehearsed.map_err(|error| errors::run(py, &error))?;
+        let watch = Watch::new(experiments.len(), tell);
+        let ended = watch.attend(py, || sim::compare(&experiments, threads_or_all(threads), &watch))?;
+        ended.into_iter().map(|ended| outcome(py, ended)).collect()
+    }
+}
+
+/// Threads asked for, else the processors of this machine.
+pub(crate) fn threads_or_all(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
+
+/// A run as JSON, or its exception; that of a broken invariant holds the record as `record`.
+pub(crate) fn outcome(py: Python<'_>, ended: Result<Run, RunError>) -> PyResult<Bound<'_, PyAny>> {
+    match ended {
+        Ok(run) => Ok(PyString::new(py, &record(py, &run)?).into_any()),
+        Err(error) => {
+            let value = errors::run(py, &error).into_value(py).into_bound(py).into_any();
+            if let RunError::Broken { run, .. } = &error {
+                value.setattr("record", record(py, run)?)?;
+            }
+            Ok(value)
+        }
+    }
+}
+
+/// A run as the JSON that `ftl run --json` writes for it.
+pub(crate) fn record(py: Python<'_>, run: &Run) -> PyResult<String> {
+    to_value(run).map(|value| value.to_string()).map_err(|error| Class::Input.error(py, error))
+}

@@ -1,0 +1,45 @@
+"""What can go wrong, with the sentence that Rust has for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ftlkit._results import Runs
+
+
+class FtlError(Exception):
+    """The base of every error of this package.
+
+    Attributes:
+        runs: the runs of a comparison that ended all the same; ``None`` where there was none.
+        record: the record of a run whose invariant broke, as JSON; ``None`` elsewhere.
+
+    """
+
+    runs: Runs | None = None
+    record: str | None = None
+
+
+class InputError(FtlError, ValueError):
+    """Something impossible was asked for: a name, a number, options that do not go together, a malformed file."""
+
+
+class FileError(FtlError, OSError):
+    """A file cannot be read or written."""
+
+
+class DeviceError(FtlError, RuntimeError):
+    """The device could not carry out a request, or could not come up again: it is at its end."""
+
+
+class StoppedError(FtlError, RuntimeError):
+    """A run was stopped before its end."""
+
+
+class FindingError(FtlError, AssertionError):
+    """A bug in a scheme or in the simulator: a broken invariant, lost data, a panic. It says how to repeat it."""
+
+
+class Note(UserWarning):
+    """Something that the user of a run should know, and no error."""

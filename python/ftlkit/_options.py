@@ -1,0 +1,162 @@
+"""Options of a run: the keys of the command line, of study files and of figure files, as keyword arguments."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict
+
+from ftlkit import _ftlkit
+from ftlkit._errors import InputError
+
+Path: TypeAlias = str | os.PathLike[str]
+Size: TypeAlias = int | str
+Time: TypeAlias = str | float | datetime.timedelta
+
+
+class Options(TypedDict, total=False):
+    """What to run. Whatever is not given is chosen: the keys mean what they mean on the command line."""
+
+    job_file: Path
+    """A fio job file. Without it, ``jobs``, ``trace``, ``synth`` and a frame a built-in one runs."""
+    jobs: str
+    """The text of a fio job file."""
+    trace: Path
+    """A recorded block trace; format and compression are recognised."""
+    trace_format: str
+    """The format of the trace, where its content does not tell."""
+    columns: str | Mapping[str, str | int]
+    """Which columns of the trace file hold what: ``"time=1:us,op=3,lba=4:sectors,size=5:bytes"``, or a dict."""
+    synth: str
+    """The name of a generator (:func:`ftlkit.workloads`)."""
+    workload: str
+    """Another name for ``synth``."""
+    requests: int
+    """Requests of the generator [a million]."""
+    warm_up: Path
+    """Runs first, with the clock off: ``"steady"``, ``"swept"``, ``"fill"``, ``"aged=50%"``, ``"fragmented"``,
+    ``"none"``, a job file or a trace ["steady"]."""
+    cache_state: Literal["dirty", "clean", "warm", "empty"]
+    """The mapping cache when measuring begins ["dirty"]."""
+    warm_up_requests: int
+    """Requests of the trace, generator or frame that run before the measured ones."""
+    seed: int
+    """Seed of every random choice [1]."""
+    mode: Literal["open", "closed"]
+    """Replay at recorded times, or with ``depth`` requests in flight ["open", where there are times]."""
+    depth: int
+    """Requests in flight of a closed replay; most requests at the device of an open one."""
+    time_scale: float | str
+    """Recorded times are multiplied by this."""
+    max_gap: Time
+    """Pauses of a trace are cut to this length; a number counts seconds."""
+    address: Literal["as-is", "wrap", "scale"]
+    """What to do with addresses that are not the device's ["as-is"]."""
+    trace_device: str
+    """The one device to keep of a trace of several."""
+    from_: Time
+    """Recorded time from which on requests are kept; a number counts seconds."""
+    until: Time
+    """Recorded time before which requests are kept; a number counts seconds."""
+    rows: str | range | tuple[int, int]
+    """Rows of the trace to keep, from 0: ``"0..1000"``, ``range(1000)`` or ``(0, 1000)``."""
+    strict: bool
+    """A row that is not understood is an error, and not left out."""
+    device: Path
+    """A preset (:func:`ftlkit.devices`) or a device file ["femu-32g", or the smallest that holds the trace]."""
+    export: Size
+    """Capacity that the host sees, bytes or text such as ``"30GiB"``."""
+    shrink: int
+    """Divides the blocks of each plane and the exported capacity."""
+    shorten: int
+    """Divides the pages of each block and the exported capacity."""
+    cache: Size
+    """Memory for mapping: bytes, ``"512KiB"``, or a share of the full table such as ``"3%"`` ["3%"]."""
+    gc_foreground: int
+    """Free superblocks at which a write waits for collection."""
+    gc_background: int
+    """Free superblocks at which collection starts."""
+    victims: Literal["greedy", "cost-benefit"]
+    """How victims of collection are chosen ["greedy"]."""
+    rewrite: Time
+    """Time on the device in which everything is rewritten once; a number counts seconds [never]."""
+    faults: str | Mapping[str, int]
+    """How often flash fails, parts per million: ``"program=20,erase=5"`` or ``{"program": 20}``."""
+    timing: Literal["queued", "reserved", "none"]
+    """The clock ["queued"]."""
+    policy: Literal["fcfs", "host-reads-first", "suspend"]
+    """Who may overtake whom in the queue of a die [the device's]."""
+    host_overhead_us: float
+    """Host software's time for each request, microseconds."""
+    host_cpus: int
+    """Host processors that share it."""
+    verify: bool
+    """Compare every read and every page with what was written, and not one page in 61."""
+    power_cut: bool
+    """Cut the power at the end, and recover everything."""
+
+
+NOT_FOR_RUNS = frozenset({"schemes"})
+"""Keys of Rust's set-up that are arguments of their own here."""
+
+
+def spelled(name: str) -> str:
+    """The name of an option as Rust spells it."""
+    return name.rstrip("_").replace("_", "-")
+
+
+def known() -> list[str]:
+    """The names of all options, as keyword arguments."""
+    return sorted(Options.__annotations__)
+
+
+def _value(name: str, value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, datetime.timedelta):
+        return f"{value // datetime.timedelta(microseconds=1)}us"
+    if isinstance(value, range) and value.step == 1:
+        return f"{value.start}..{value.stop}"
+    if name == "rows" and isinstance(value, Sequence) and not isinstance(value, str):
+        first, end = value
+        return f"{first}..{end}"
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={part}" for key, part in value.items())
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        return value.item()  # a number of NumPy
+    return value
+
+
+def encode(options: Mapping[str, Any]) -> str:
+    """Options as the JSON object that Rust reads. ``None`` is as good as not given."""
+    names = known()
+    entries = {}
+    for name, value in options.items():
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise InputError(f"there is no option {name}; {hint}")
+        if value is not None:
+            entries[spelled(name)] = _value(name, value)
+    try:
+        return json.dumps(entries, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"an option is neither text nor a number nor a truth value ({error})") from None
+
+
+def call(function: str, scheme: str, options: Mapping[str, Any], frame: object) -> str:
+    """The call that repeats a run, for messages."""
+    words = [repr(scheme)]
+    words += ["frame=..."] if frame is not None else []
+    words += [f"{name}={value!r}" for name, value in options.items() if value is not None]
+    return f"ftlkit.{function}({', '.join(words)})"
+
+
+def names_of_rust() -> frozenset[str]:
+    """The names that Rust accepts, spelled as keyword arguments."""
+    python = {"from": "from_"}
+    return frozenset(python.get(name, name.replace("-", "_")) for name in _ftlkit.option_names()) - NOT_FOR_RUNS

@@ -1,0 +1,62 @@
+"""How far runs are: bars in a terminal and in Jupyter, nothing where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+QUICK_SECONDS = 0.5
+"""A run that ends sooner shows no bar."""
+
+
+def _wanted(asked: bool | None) -> bool:
+    return asked if asked is not None else sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class Bars:
+    """A bar for each run, shown once it is known that there is something to wait for."""
+
+    def __init__(self, labels: Sequence[str], asked: bool | None) -> None:
+        """``asked``: show them, or do not; ``None``: on a terminal and in Jupyter."""
+        self._labels = labels
+        self._shown = _wanted(asked)
+        self._began = time.monotonic()
+        self._bars: list[Any] = []
+
+    def __enter__(self) -> Bars:
+        """Nothing is shown yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Closes the bars as they are."""
+        for bar in self._bars:
+            bar.close()
+
+    def _open(self) -> None:
+        from tqdm.auto import tqdm  # it takes long to import
+
+        form = "{desc} {percentage:3.0f}%|{bar}| {postfix[0]} {elapsed}<{remaining}"
+        for at, label in enumerate(self._labels):
+            bar = tqdm(total=1.0, desc=label, position=at, leave=False, bar_format=form, postfix=["waiting"])
+            self._bars.append(bar)
+
+    def tell(self, run: int, phase: int, phases: int, name: str, done: float, ended: bool) -> None:
+        """Hears how far a run is, a few times a second."""
+        if not self._shown or time.monotonic() - self._began < QUICK_SECONDS:
+            return
+        if not self._bars:
+            self._open()
+        bar = self._bars[run]
+        short = name.split(":", maxsplit=1)[0].split(",", maxsplit=1)[0]
+        bar.postfix[0] = "ended" if ended else f"{phase + 1}/{phases} {short}"
+        if done < bar.n:
+            bar.reset()  # another phase
+        bar.update(done - bar.n)
+        bar.refresh()

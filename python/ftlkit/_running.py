@@ -1,0 +1,121 @@
+"""Runs and comparisons."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ftlkit import _ftlkit
+from ftlkit._errors import FindingError, FtlError, InputError, Note
+from ftlkit._frame import requests_of
+from ftlkit._options import Options, call, encode
+from ftlkit._progress import Bars
+from ftlkit._results import Run, Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def prepared(options: Mapping[str, Any], frame: Any) -> _ftlkit.Prepared:
+    """The workload on its device, ready to be run; notes become warnings."""
+    given = dict(options)
+    at_hand = None
+    if frame is not None:
+        at_hand, timed = requests_of(frame)
+        if not timed:
+            given.setdefault("mode", "closed")
+    ready = _ftlkit.prepare(encode(given), at_hand)
+    for note in ready.notes:
+        warnings.warn(note, Note, stacklevel=4)
+    return ready
+
+
+def _run_all(
+    schemes: list[str],
+    options: Mapping[str, Any],
+    frame: Any,
+    threads: int | None,
+    progress: bool | None,
+) -> list[Run]:
+    if threads is not None and threads < 1:
+        raise InputError(f"threads: {threads} runs nothing; give at least 1")
+    ready = prepared(options, frame)
+    calls = [(scheme, call("run", scheme, options, frame)) for scheme in schemes]
+    with Bars(schemes, progress) as bars:
+        ended = ready.run(calls, threads, bars.tell)
+    runs = [Run(one) for one in ended if isinstance(one, str)]
+    errors = [one for one in ended if isinstance(one, Exception)]
+    if errors:
+        worst = next((error for error in errors if isinstance(error, FindingError)), errors[0])
+        if isinstance(worst, FtlError):
+            worst.runs = Runs(runs)
+        raise worst
+    return runs
+
+
+def run(
+    scheme: str,
+    *,
+    frame: Any = None,
+    progress: bool | None = None,
+    **options: Unpack[Options],
+) -> Run:
+    """Run one scheme on one device under one workload, in virtual time.
+
+    Args:
+        scheme: a name of :func:`ftlkit.schemes`, with parameters where they differ from the defaults:
+            ``"tpftl:techniques=rs"``.
+        frame: requests at hand: a dict of NumPy arrays, or a frame of Arrow, Polars or pandas, with the columns
+            ``time`` (ns), ``op``, ``lba`` (sectors of 512 bytes) or ``offset`` (bytes), and ``size`` (bytes). Whole
+            numbers of 64 bits are read where they lie.
+        progress: show a bar; ``None``: on a terminal and in Jupyter.
+        options: see :class:`ftlkit.Options`.
+
+    Returns:
+        What was found. Every invariant has been checked.
+
+    Raises:
+        InputError: something impossible was asked for.
+        FileError: a file cannot be read.
+        DeviceError: the device could not carry out a request.
+        FindingError: an invariant broke: a bug.
+        KeyboardInterrupt: Ctrl-C; the run has stopped.
+
+    >>> ftlkit.run("dftl", synth="financial1", requests=1000, device="tpftl-512m", warm_up="none").phases[0].hit_ratio
+    0.3...
+
+    """
+    return _run_all([scheme], options, frame, 1, progress)[0]
+
+
+def compare(
+    schemes: str | Iterable[str],
+    *,
+    frame: Any = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    **options: Unpack[Options],
+) -> Runs:
+    """Run several schemes under the same workload, on the cores of this machine.
+
+    Args:
+        schemes: their names, as a list or as text with commas between them.
+        frame: as for :func:`run`.
+        threads: runs at a time; the processors of this machine unless given.
+        progress: as for :func:`run`.
+        options: see :class:`ftlkit.Options`.
+
+    Returns:
+        The runs, in the order of the schemes.
+
+    Raises:
+        FtlError: as for :func:`run`; ``error.runs`` holds the runs of the other schemes.
+
+    """
+    names = [name.strip() for name in schemes.split(",")] if isinstance(schemes, str) else list(schemes)
+    if not names:
+        raise InputError("there is no scheme to run; give at least one")
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"schemes has {name} twice; give each variant once")
+    return Runs(_run_all(names, options, frame, threads, progress))

@@ -1,0 +1,26 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+QUICK: Any = {"device": "tpftl-512m", "synth": "financial1", "requests": 3000, "warm_up": "none"}
+"""A run of some milliseconds."""
+
+
+@pytest.fixture(scope="session")
+def ftl() -> str:
+    """The command. FTL names it; without that, it is the one that ``cargo test`` has built."""
+    named = os.environ.get("FTL")
+    found = shutil.which(named or ROOT / "target/debug/ftl")
+    if found is None:
+        if named:
+            pytest.fail(f"FTL names {named}, and that is no program")
+        pytest.skip("there is no target/debug/ftl; cargo build makes it")
+    return str(Path(found).resolve())
