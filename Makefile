@@ -12,7 +12,7 @@ VENV := target/venv
 # Settings of cargo's profile `test`: the module is then made of what `cargo test` has built.
 AS_TESTED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=1
 
-.PHONY: demo test setup compiler guest lint bench python python-tests wheel
+.PHONY: demo test setup compiler guest lint bench docs python python-tests wheel
 
 # Names the Debian packages of $(1) that are missing, then installs them with apt. SETUP=no installs nothing: tests that want
 # a program name it and leave that part out.
@@ -55,13 +55,14 @@ python-tests: compiler $(VENV)/installed
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m mypy.stubtest ftlkit._ftlkit --mypy-config-file pyproject.toml
 	$(VENV)/bin/python -m pytest
+	$(MAKE) --no-print-directory docs
 
 $(VENV)/installed: python/requirements.txt
 	@command -v python3 >/dev/null && python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "The Python package needs Python 3.11 or newer: install it, then run make again" >&2; exit 1; }
 	$(call install,python3-venv,The tests of the Python package run in a virtual environment and need)
 	@echo "== Installing from PyPI into $(VENV) what python/requirements.txt pins: NumPy, Arrow, Polars, pandas, Matplotlib,"
-	@echo "   Plotly, Dask, Jupyter, pytest, mypy, ruff, maturin. Nothing outside of that folder changes."
+	@echo "   Plotly, Dask, Jupyter, Sphinx, pytest, mypy, ruff, maturin. Nothing outside of that folder changes."
 	python3 -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	echo $(CURDIR)/python > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ftlkit.pth"
@@ -70,6 +71,11 @@ $(VENV)/installed: python/requirements.txt
 # One wheel for Python 3.11 and newer; `pip install target/wheels/*.whl` needs no Rust.
 wheel: compiler $(VENV)/installed
 	$(VENV)/bin/maturin build --release --locked --out target/wheels
+
+# The documentation as a site that opens from the disk: target/site/index.html.
+docs: $(VENV)/installed
+	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs target/site
+	@echo "$(CURDIR)/target/site/index.html"
 
 # A virtual machine for F2FS: programs, and Debian's kernel, unpacked and not installed. Where FTL_GUEST names it, tests and
 # `ftl paper lftl --live` use it.
