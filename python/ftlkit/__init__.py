@@ -6,6 +6,7 @@
 >>> ftlkit.plot.latency_cdf(runs)
 """
 
+from ftlkit import plot
 from ftlkit._errors import (
     DeviceError,
     FileError,
@@ -19,11 +20,14 @@ from ftlkit._ftlkit import version as _version
 from ftlkit._lists import devices, schemes, workloads
 from ftlkit._options import Options
 from ftlkit._results import Latency, Phase, Run, Runs, Table, load, load_table
-from ftlkit._running import compare, run
+from ftlkit._running import compare, requests, run
+from ftlkit._size import Sizes, size
+from ftlkit._study import Failure, Point, Study, StudyResults
 
 __version__ = _version()
 __all__ = [
     "DeviceError",
+    "Failure",
     "FileError",
     "FindingError",
     "FtlError",
@@ -32,15 +36,22 @@ __all__ = [
     "Note",
     "Options",
     "Phase",
+    "Point",
     "Run",
     "Runs",
+    "Sizes",
     "StoppedError",
+    "Study",
+    "StudyResults",
     "Table",
     "compare",
     "devices",
     "load",
     "load_table",
+    "plot",
+    "requests",
     "run",
     "schemes",
+    "size",
     "workloads",
 ]

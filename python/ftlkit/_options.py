@@ -131,20 +131,27 @@ def _value(name: str, value: Any) -> Any:
     return value
 
 
-def encode(options: Mapping[str, Any]) -> str:
-    """Options as the JSON object that Rust reads. ``None`` is as good as not given."""
+def entries(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options spelled as Rust spells them, with values as JSON has them. ``None`` is as good as not given."""
     names = known()
-    entries = {}
+    found = {}
     for name, value in options.items():
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
             raise InputError(f"there is no option {name}; {hint}")
         if value is not None:
-            entries[spelled(name)] = _value(name, value)
+            found[spelled(name)] = _value(name, value)
+    return found
+
+
+def encode(options: Mapping[str, Any]) -> str:
+    """Options as the JSON object that Rust reads."""
     try:
-        return json.dumps(entries, allow_nan=False)
+        return json.dumps(entries(options), allow_nan=False)
     except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"an option is neither text nor a number nor a truth value ({error})") from None
 
 

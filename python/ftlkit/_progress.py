@@ -60,3 +60,44 @@ class Bars:
             bar.reset()  # another phase
         bar.update(done - bar.n)
         bar.refresh()
+
+
+class Overall:
+    """One bar for many runs: those that have ended, and parts of those under way."""
+
+    def __init__(self, runs: int, label: str, asked: bool | None) -> None:
+        """``asked``: as for :class:`Bars`."""
+        self._shown = _wanted(asked) and runs > 0
+        self._parts = [0.0] * runs
+        self._label = label
+        self._bar: Any = None
+
+    def __enter__(self) -> Overall:
+        """Shows the bar."""
+        if self._shown:
+            from tqdm.auto import tqdm  # it takes long to import
+
+            form = "{desc} {percentage:3.0f}%|{bar}| {n:.1f} of {total} points, {elapsed}<{remaining}"
+            self._bar = tqdm(total=len(self._parts), desc=self._label, bar_format=form)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leaves the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _show(self) -> None:
+        if self._bar is not None:
+            self._bar.update(sum(self._parts) - self._bar.n)
+
+    def tell(self, run: int, phase: int, phases: int, _name: str, done: float, ended: bool) -> None:
+        """Hears how far a run is, a few times a second."""
+        self._parts[run] = 1.0 if ended else (phase + done) / max(phases, 1)
+        self._show()
+
+    def one(self) -> None:
+        """Hears that one more has ended, whichever."""
+        self._parts[self._parts.index(0.0)] = 1.0
+        self._show()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+import pyarrow as pa
+
 from ftlkit import _ftlkit
 from ftlkit._errors import FindingError, FtlError, InputError, Note
 from ftlkit._frame import requests_of
 from ftlkit._options import Options, call, encode
 from ftlkit._progress import Bars
-from ftlkit._results import Run, Runs
+from ftlkit._results import KINDS, Run, Runs, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +31,17 @@ def prepared(options: Mapping[str, Any], frame: Any) -> _ftlkit.Prepared:
     for note in ready.notes:
         warnings.warn(note, Note, stacklevel=4)
     return ready
+
+
+def names_of(schemes: str | Iterable[str]) -> list[str]:
+    """The names in a list of schemes, each once."""
+    names = [name.strip() for name in schemes.split(",")] if isinstance(schemes, str) else list(schemes)
+    if not names:
+        raise InputError("there is no scheme to run; give at least one")
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"schemes has {name} twice; give each variant once")
+    return names
 
 
 def _run_all(
@@ -112,10 +126,25 @@ def compare(
         FtlError: as for :func:`run`; ``error.runs`` holds the runs of the other schemes.
 
     """
-    names = [name.strip() for name in schemes.split(",")] if isinstance(schemes, str) else list(schemes)
-    if not names:
-        raise InputError("there is no scheme to run; give at least one")
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"schemes has {name} twice; give each variant once")
+    names = names_of(schemes)
     return Runs(_run_all(names, options, frame, threads, progress))
+
+
+MOST_REQUESTS = 1_000_000
+
+
+def requests(*, frame: Any = None, most: int = MOST_REQUESTS, **options: Unpack[Options]) -> Table:
+    """The requests that a run would measure, as a table: ``time_ns``, ``op``, ``offset`` and ``size`` in bytes.
+
+    Args:
+        frame: as for :func:`run`.
+        most: requests at most.
+        options: see :class:`ftlkit.Options`; a trace or a generator, and the device that it is laid out on.
+    """
+    time_ns, kinds, offset, size = prepared(options, frame).requests(most)
+    names = pa.array(KINDS)
+    op = pa.DictionaryArray.from_arrays(np.frombuffer(kinds, np.uint8).astype(np.int8), names)
+    columns = {"time_ns": time_ns, "offset": offset, "size": size}
+    numbers = {name: pa.array(np.frombuffer(data, np.int64)) for name, data in columns.items()}
+    whole = {"time_ns": numbers["time_ns"], "op": op, "offset": numbers["offset"], "size": numbers["size"]}
+    return Table(pa.table(whole))

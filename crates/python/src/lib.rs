@@ -9,11 +9,15 @@
 //! | `watch.rs` | a run on a thread of its own; Python's thread hears Ctrl-C and tells of progress |
 //! | `columns.rs` | columns of numbers as a source of requests, read where they lie |
 //! | `running.rs` | runs and comparisons |
+//! | `sizing.rs` | how large a mapping cache must be |
+//! | `study.rs` | studies, their points and their results folder |
 //! | `tables.rs` | results as tables; what schemes, devices and generators there are |
 
 mod columns;
 mod errors;
 mod running;
+mod sizing;
+mod study;
 mod tables;
 mod watch;
 
@@ -24,6 +28,10 @@ mod _ftlkit {
     use crate::columns::Columns;
     #[pymodule_export]
     use crate::running::{option_names, prepare, Prepared};
+    #[pymodule_export]
+    use crate::sizing::size;
+    #[pymodule_export]
+    use crate::study::{run_point, study_text, Study};
     #[pymodule_export]
     use crate::tables::{labels, listed, read_json, table, version, write_json};
 }

@@ -1,10 +1,11 @@
 //! Runs and comparisons.
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBytes, PyString};
 use sim::results::{to_value, Run};
 use sim::setup::{Resolved, SchemeSpec};
-use sim::{Experiment, RunError, Setup};
+use sim::{Experiment, Load, RunError, Setup};
+use workload::{InputError, Request};
 
 use crate::columns::Columns;
 use crate::errors::{self, Class};
@@ -55,6 +56,15 @@ impl Prepared {
         self.resolved.notes.clone()
     }
 
+    /// The measured requests from the first on, up to so many, as bytes of arrays: arrival (i64, ns), kind
+    /// (u8), first byte (i64), length (i64, bytes).
+    fn requests<'py>(&self, py: Python<'py>, most: usize) -> PyResult<[Bound<'py, PyBytes>; 4]> {
+        let experiment =
+            self.resolved.experiment(&SchemeSpec { name: String::new(), parameters: Default::default() });
+        let found = py.detach(|| requests(&experiment, most)).map_err(|error| errors::input(py, &error))?;
+        Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
+    }
+
     /// Runs schemes, each with the text that says how to repeat its run. Gives for each of them the record as
     /// JSON, or the exception that it ended with.
     #[pyo3(signature = (schemes, threads=None, tell=None))]
@@ -73,6 +83,28 @@ impl Prepared {
         let ended = watch.attend(py, || sim::compare(&experiments, threads_or_all(threads), &watch))?;
         ended.into_iter().map(|ended| outcome(py, ended)).collect()
     }
+}
+
+fn requests(experiment: &Experiment, most: usize) -> Result<[Vec<u8>; 4], InputError> {
+    let mut found: [Vec<u8>; 4] = Default::default();
+    let source = experiment.phases.iter().find_map(|phase| match &phase.load {
+        Load::Open { source, .. } | Load::Closed { source, .. } => Some(source),
+        Load::Jobs(_) | Load::WarmUp(_) => None,
+    });
+    let source = source.ok_or_else(|| {
+        InputError::in_file(
+            "",
+            "jobs wait for each other, so their requests are no list; give a trace, a generator or a frame",
+        )
+    })?;
+    for request in source.requests(experiment.device.exported_bytes(), experiment.seed)?.take(most) {
+        let Request { arrival_ns, kind, offset, bytes } = request?;
+        for (to, value) in [(0, arrival_ns), (2, offset), (3, bytes)] {
+            found[to].extend_from_slice(&value.to_ne_bytes());
+        }
+        found[1].push(kind.index() as u8);
+    }
+    Ok(found)
 }
 
 /// Threads asked for, else the processors of this machine.

@@ -101,6 +101,11 @@ impl Point {
         }
     }
 
+    /// All its options but scheme and seed, as JSON: what [`Point::id`] is made of beside these two.
+    pub fn options(&self) -> &serde_json::Value {
+        &self.options
+    }
+
     /// What it has in common with the points of other seeds, in words: scheme and settings.
     pub fn name(&self) -> String {
         let settings = self.settings.iter().map(|(name, value)| format!(" {name}={value}"));

@@ -167,7 +167,8 @@ fn saturation(setup: &Resolved, label: &str, elapsed_ns: u64) -> Option<String> 
     })
 }
 
-fn in_words(error: &RunError) -> Stop {
+/// How the command ends for an error of a run.
+pub(super) fn in_words(error: &RunError) -> Stop {
     match error {
         RunError::Stopped { .. } => Stop::Interrupted(error.to_string()),
         RunError::Broken { .. } | RunError::Panicked { .. } => Stop::Finding(error.to_string()),

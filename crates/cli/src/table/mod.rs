@@ -22,8 +22,7 @@ use sim::results::{Kind, LatencySummary, Phase, Run, StatInfo};
 
 use grid::{printable, Grid};
 
-/// Name of the scheme the others are measured against.
-pub const IDEAL: &str = "page";
+pub use sim::size::IDEAL;
 
 /// Runs side by side, phase by phase, under the facts that make the numbers mean something.
 pub fn compare_table(runs: &[Run]) -> String {

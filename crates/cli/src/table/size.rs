@@ -3,22 +3,10 @@
 use sim::facts::facts;
 use sim::format::{bytes, factor, maybe, percent, time};
 use sim::results::Run;
-use sim::size::{rises, smallest, LruPoint, Point, Rise};
+pub use sim::size::Curve;
+use sim::size::{rises, smallest, Rise};
 
 use super::grid::{printable, Grid};
-
-/// Everything that `ftl size` found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
-    /// The ideal page map.
-    pub ideal: Point,
-    /// Schemes by cache size.
-    pub points: Vec<Point>,
-    /// Plain LRU by cache size; empty when there is no one sequence of requests.
-    pub lru: Vec<LruPoint>,
-    /// How near to the ideal map counts as reached.
-    pub within: f64,
-}
 
 /// The curves as tables, under what makes the numbers mean something.
 pub fn curve_tables(curve: &Curve, ideal: &Run) -> String {
@@ -96,6 +84,7 @@ pub fn sentences(curve: &Curve) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sim::size::{LruPoint, Point};
 
     pub(super) fn curve() -> Curve {
         let point = |scheme: &str, cache_bytes, reads, ns| Point {

@@ -288,6 +288,38 @@ mod tests {
     }
 
     #[test]
+    fn every_key_has_a_name() {
+        let names = Setup::names();
+        assert!(["schemes", "from", "host-overhead-us", "power-cut"].iter().all(|name| names.contains(name)));
+        assert!(!names.contains(&"given"));
+    }
+
+    #[test]
+    fn requests_at_hand_are_replayed_like_a_trace() {
+        let request = |at, place| workload::Request {
+            arrival_ns: at,
+            kind: workload::Kind::Write,
+            offset: place,
+            bytes: 4096,
+        };
+        let requests = vec![request(0, 0), request(1000, 900 << 20), request(2000, 4096)];
+        let source = std::sync::Arc::new(crate::Listed::new("list", requests));
+        let given = Given { source, end: (900 << 20) + 4096, duration_ns: 2000 };
+        let setup = of(
+            r#"{ "schemes": ["page"], "device": "tpftl-512m", "warm-up": "none", "time-scale": 2, "warm-up-requests": 1 }"#,
+        );
+        let setup = Setup { given: Some(given), ..setup.expect("a set-up") };
+        let error = setup.resolve().err().expect("it reaches beyond the device").to_string();
+        assert!(error.contains("list reaches 900 MiB"), "{error}");
+        for address in [AddressMap::Wrap, AddressMap::Scale] {
+            let resolved = Setup { address: Some(address), ..setup.clone() }.resolve().expect("it fits");
+            assert_eq!(resolved.arrivals_end_ns, Some(4000));
+            let run = crate::run(&resolved.experiments()[0], &()).expect("a run");
+            assert_eq!((run.phases[0].pages_written, run.phases[0].elapsed_ns > 2000), (2, true));
+        }
+    }
+
+    #[test]
     fn a_mistake_names_its_key() {
         for (text, sentence) in [
             (r#"{ "seed": 1, "cache": "much" }"#, "cache: `much` is no cache size"),

@@ -5,10 +5,14 @@
 //! every size, over single entries and over whole translation pages. That is what the requests' locality
 //! offers, before collection.
 
+mod sweep;
+
 use serde::{Deserialize, Serialize};
 use workload::{Kind, Request};
 
 use crate::results::{ratio, Kind as RequestKind, Run};
+
+pub use sweep::{as_trace, Curve, Sweep, IDEAL};
 
 /// What one scheme cost with one cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
