@@ -7,6 +7,7 @@
 """
 
 from ftlkit import plot
+from ftlkit._device import Device
 from ftlkit._errors import (
     DeviceError,
     FileError,
@@ -16,9 +17,12 @@ from ftlkit._errors import (
     Note,
     StoppedError,
 )
+from ftlkit._ftlkit import TranslationTable
 from ftlkit._ftlkit import version as _version
 from ftlkit._lists import devices, schemes, workloads
+from ftlkit._mapping import Mapping, Report, check, conformance
 from ftlkit._options import Options
+from ftlkit._paper import PaperResults, paper, papers
 from ftlkit._results import Latency, Phase, Run, Runs, Table, load, load_table
 from ftlkit._running import compare, requests, run
 from ftlkit._size import Sizes, size
@@ -26,6 +30,7 @@ from ftlkit._study import Failure, Point, Study, StudyResults
 
 __version__ = _version()
 __all__ = [
+    "Device",
     "DeviceError",
     "Failure",
     "FileError",
@@ -33,10 +38,13 @@ __all__ = [
     "FtlError",
     "InputError",
     "Latency",
+    "Mapping",
     "Note",
     "Options",
+    "PaperResults",
     "Phase",
     "Point",
+    "Report",
     "Run",
     "Runs",
     "Sizes",
@@ -44,10 +52,15 @@ __all__ = [
     "Study",
     "StudyResults",
     "Table",
+    "TranslationTable",
+    "check",
     "compare",
+    "conformance",
     "devices",
     "load",
     "load_table",
+    "paper",
+    "papers",
     "plot",
     "requests",
     "run",

@@ -1,6 +1,6 @@
 """The native part of ftlkit. Use the functions of ``ftlkit``: these here may change with any version."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, final
 
 import numpy as np
@@ -8,11 +8,19 @@ from numpy.typing import NDArray
 
 __all__ = [
     "Columns",
+    "Paper",
     "Prepared",
+    "Server",
     "Study",
+    "TranslationTable",
+    "conformance",
+    "create_image",
+    "describe_image",
     "labels",
     "listed",
     "option_names",
+    "paper_names",
+    "power_cuts",
     "prepare",
     "read_json",
     "run_point",
@@ -27,6 +35,9 @@ _Tell: TypeAlias = Callable[[int, int, int, str, float, bool], object]
 
 _Row: TypeAlias = tuple[int, str, str, int, str, str]
 _Outcome: TypeAlias = tuple[str | None, str | None, bool]
+
+_Make: TypeAlias = Callable[[TranslationTable], object]
+_Checked: TypeAlias = str | tuple[str, _Make]
 
 def version() -> str: ...
 def option_names() -> list[str]: ...
@@ -47,6 +58,18 @@ def size(
 ) -> tuple[str, list[str]]: ...
 def run_point(options: str, scheme: str, seed: int, command: str) -> _Outcome: ...
 def study_text(study: str) -> str: ...
+def conformance(scheme: _Checked, seed: int) -> str: ...
+def power_cuts(
+    scheme: _Checked,
+    cuts: int,
+    seed: int,
+    faults: bool,
+    cut: int | None = None,
+    tell: _Tell | None = None,
+) -> str: ...
+def paper_names() -> str: ...
+def create_image(path: str, device: str, scheme: str, export: str | None, cache: str | None) -> None: ...
+def describe_image(path: str) -> str: ...
 
 @final
 class Columns:
@@ -72,6 +95,13 @@ class Prepared:
         threads: int | None = None,
         tell: _Tell | None = None,
     ) -> list[str | Exception]: ...
+    def run_mapping(
+        self,
+        make: _Make,
+        name: str,
+        repeat: str,
+        tell: _Tell | None = None,
+    ) -> str | Exception: ...
 
 @final
 class Study:
@@ -94,3 +124,41 @@ class Study:
     def write_whole(self, folder: str) -> None: ...
     def table(self, folder: str) -> bytes: ...
     def summary(self, folder: str) -> str: ...
+
+@final
+class TranslationTable:
+    @property
+    def lpns(self) -> int: ...
+    @property
+    def entries_per_page(self) -> int: ...
+    @property
+    def pages(self) -> int: ...
+    @property
+    def cache_bytes(self) -> int: ...
+    def place(self, lpn: int) -> tuple[int, int]: ...
+    def lpns_of(self, page: int) -> tuple[int, int]: ...
+    def load(self, page: int) -> list[int | None] | None: ...
+    def store(self, changes: Mapping[int, int | None]) -> None: ...
+    def replace(self, page: int, ppns: Sequence[int | None]) -> None: ...
+    def __deepcopy__(self, _memo: object) -> TranslationTable: ...
+
+@final
+class Paper:
+    def __new__(
+        cls,
+        name: str,
+        figures: Sequence[str],
+        schemes: Sequence[str],
+        full: bool,
+        seed: int,
+    ) -> Paper: ...
+    def __len__(self) -> int: ...
+    def run(self, threads: int | None = None, tell: _Tell | None = None) -> str: ...
+
+@final
+class Server:
+    def __new__(cls, path: str, address: str, paced: bool) -> Server: ...
+    def uris(self) -> list[str]: ...
+    def counted(self) -> str: ...
+    def metrics(self) -> str: ...
+    def close(self) -> None: ...

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
 QUICK_SECONDS = 0.5
@@ -16,6 +17,14 @@ QUICK_SECONDS = 0.5
 
 def _wanted(asked: bool | None) -> bool:
     return asked if asked is not None else sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+def _tqdm() -> Any:
+    """Bars for where this runs. Jupyter without widgets gets plain ones, and no warning about that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm  # it takes long to import
+    return tqdm
 
 
 class Bars:
@@ -40,12 +49,15 @@ class Bars:
             bar.close()
 
     def _open(self) -> None:
-        from tqdm.auto import tqdm  # it takes long to import
-
+        tqdm = _tqdm()
         form = "{desc} {percentage:3.0f}%|{bar}| {postfix[0]} {elapsed}<{remaining}"
         for at, label in enumerate(self._labels):
             bar = tqdm(total=1.0, desc=label, position=at, leave=False, bar_format=form, postfix=["waiting"])
             self._bars.append(bar)
+
+    def some(self, which: Sequence[int]) -> Callable[[int, int, int, str, float, bool], None]:
+        """What hears of some of the runs, by their place among these."""
+        return lambda run, *far: self.tell(which[run], *far)
 
     def tell(self, run: int, phase: int, phases: int, name: str, done: float, ended: bool) -> None:
         """Hears how far a run is, a few times a second."""
@@ -70,15 +82,11 @@ class Overall:
         self._shown = _wanted(asked) and runs > 0
         self._parts = [0.0] * runs
         self._label = label
+        self._began = time.monotonic()
         self._bar: Any = None
 
     def __enter__(self) -> Overall:
-        """Shows the bar."""
-        if self._shown:
-            from tqdm.auto import tqdm  # it takes long to import
-
-            form = "{desc} {percentage:3.0f}%|{bar}| {n:.1f} of {total} points, {elapsed}<{remaining}"
-            self._bar = tqdm(total=len(self._parts), desc=self._label, bar_format=form)
+        """Nothing is shown yet."""
         return self
 
     def __exit__(
@@ -89,8 +97,12 @@ class Overall:
             self._bar.close()
 
     def _show(self) -> None:
-        if self._bar is not None:
-            self._bar.update(sum(self._parts) - self._bar.n)
+        if not self._shown or time.monotonic() - self._began < QUICK_SECONDS:
+            return
+        if self._bar is None:
+            form = "{desc} {percentage:3.0f}%|{bar}| {n:.1f} of {total}, {elapsed}<{remaining}"
+            self._bar = _tqdm()(total=len(self._parts), desc=self._label, bar_format=form, leave=False)
+        self._bar.update(sum(self._parts) - self._bar.n)
 
     def tell(self, run: int, phase: int, phases: int, _name: str, done: float, ended: bool) -> None:
         """Hears how far a run is, a few times a second."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,17 @@ import pyarrow as pa
 from ftlkit import _ftlkit
 from ftlkit._errors import FindingError, FtlError, InputError, Note
 from ftlkit._frame import requests_of
+from ftlkit._mapping import Mapping as PythonMapping
+from ftlkit._mapping import checked, label_of
 from ftlkit._options import Options, call, encode
 from ftlkit._progress import Bars
 from ftlkit._results import KINDS, Run, Runs, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+Scheme: TypeAlias = str | type[PythonMapping]
+"""A scheme of the registry, or a mapping in Python."""
 
 
 def prepared(options: Mapping[str, Any], frame: Any) -> _ftlkit.Prepared:
@@ -33,19 +38,21 @@ def prepared(options: Mapping[str, Any], frame: Any) -> _ftlkit.Prepared:
     return ready
 
 
-def names_of(schemes: str | Iterable[str]) -> list[str]:
-    """The names in a list of schemes, each once."""
-    names = [name.strip() for name in schemes.split(",")] if isinstance(schemes, str) else list(schemes)
+def names_of(schemes: str | Iterable[Scheme]) -> list[Scheme]:
+    """The schemes of a list, each once."""
+    names: list[Scheme] = []
+    names += [name.strip() for name in schemes.split(",")] if isinstance(schemes, str) else schemes
     if not names:
         raise InputError("there is no scheme to run; give at least one")
     for name in names:
+        checked(name)
         if names.count(name) > 1:
-            raise InputError(f"schemes has {name} twice; give each variant once")
+            raise InputError(f"schemes has {label_of(name)} twice; give each variant once")
     return names
 
 
 def _run_all(
-    schemes: list[str],
+    schemes: list[Scheme],
     options: Mapping[str, Any],
     frame: Any,
     threads: int | None,
@@ -54,9 +61,19 @@ def _run_all(
     if threads is not None and threads < 1:
         raise InputError(f"threads: {threads} runs nothing; give at least 1")
     ready = prepared(options, frame)
-    calls = [(scheme, call("run", scheme, options, frame)) for scheme in schemes]
-    with Bars(schemes, progress) as bars:
-        ended = ready.run(calls, threads, bars.tell)
+    labels = [label_of(scheme) for scheme in schemes]
+    calls = [(label, call("run", label, options, frame)) for label in labels]
+    ended: list[Any] = [None] * len(schemes)
+    of_rust = [at for at, scheme in enumerate(schemes) if isinstance(scheme, str)]
+    with Bars(labels, progress) as bars:
+        if of_rust:
+            told = bars.some(of_rust)
+            for at, one in zip(of_rust, ready.run([calls[at] for at in of_rust], threads, told), strict=True):
+                ended[at] = one
+        for at, scheme in enumerate(schemes):
+            if not isinstance(scheme, str):
+                # Python runs one thing at a time, and so do its mappings.
+                ended[at] = ready.run_mapping(scheme, *calls[at], bars.some([at]))
     runs = [Run(one) for one in ended if isinstance(one, str)]
     errors = [one for one in ended if isinstance(one, Exception)]
     if errors:
@@ -68,7 +85,7 @@ def _run_all(
 
 
 def run(
-    scheme: str,
+    scheme: Scheme,
     *,
     frame: Any = None,
     progress: bool | None = None,
@@ -78,7 +95,7 @@ def run(
 
     Args:
         scheme: a name of :func:`ftlkit.schemes`, with parameters where they differ from the defaults:
-            ``"tpftl:techniques=rs"``.
+            ``"tpftl:techniques=rs"``. Or a class that inherits from :class:`ftlkit.Mapping`.
         frame: requests at hand: a dict of NumPy arrays, or a frame of Arrow, Polars or pandas, with the columns
             ``time`` (ns), ``op``, ``lba`` (sectors of 512 bytes) or ``offset`` (bytes), and ``size`` (bytes). Whole
             numbers of 64 bits are read where they lie.
@@ -99,11 +116,11 @@ def run(
     0.3...
 
     """
-    return _run_all([scheme], options, frame, 1, progress)[0]
+    return _run_all(names_of([scheme]), options, frame, 1, progress)[0]
 
 
 def compare(
-    schemes: str | Iterable[str],
+    schemes: str | Iterable[Scheme],
     *,
     frame: Any = None,
     threads: int | None = None,
@@ -113,7 +130,7 @@ def compare(
     """Run several schemes under the same workload, on the cores of this machine.
 
     Args:
-        schemes: their names, as a list or as text with commas between them.
+        schemes: as for :func:`run`: a list, or names as text with commas between them.
         frame: as for :func:`run`.
         threads: runs at a time; the processors of this machine unless given.
         progress: as for :func:`run`.

@@ -96,7 +96,13 @@ def size(
         raise InputError("cache is one size, and caches are those to try; leave cache out")
     if not 0 <= within <= 1:
         raise InputError(f"within: {within} is no share; give 0 to 1")
-    names = names_of(schemes)
+    names = []
+    for name in names_of(schemes):
+        if not isinstance(name, str):
+            raise InputError(
+                f"{name.__name__} is a mapping in Python, and size runs schemes of ftlkit.schemes() alone"
+            )
+        names.append(name)
     given: dict[str, Any] = dict(options)
     at_hand = None
     if frame is not None:

@@ -6,7 +6,8 @@ in. ``ax`` draws into axes that are there already (Matplotlib). A run alone is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -79,10 +80,23 @@ class _Chart:
         return _matplotlib(self, ax)
 
 
+@contextmanager
+def _style() -> Iterator[None]:
+    """Our settings for the time being. Not ``rc_context``: that would undo what a backend sets when it begins."""
+    from matplotlib import rcParams
+
+    before = {key: rcParams[key] for key in STYLE}
+    rcParams.update(STYLE)
+    try:
+        yield
+    finally:
+        rcParams.update(before)
+
+
 def _matplotlib(chart: _Chart, ax: Any) -> Figure:
     import matplotlib.pyplot as plt  # it takes long to import
 
-    with plt.rc_context(STYLE):
+    with _style():
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
         below: Any = None

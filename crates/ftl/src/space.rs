@@ -130,7 +130,7 @@ pub struct Space {
     /// Free blocks of the pool that manages the array instead, if one does.
     pooled: u32,
     /// Superblocks that hold neither what the host sees, nor its mapping, nor the collection reserve.
-    pub(crate) spare: u32,
+    pub spare: u32,
     /// Valid pages and capacity of the data superblocks that were emptied for room lately, the older ones
     /// with less weight.
     emptied: (u64, u64),

@@ -9,13 +9,21 @@
 //! | `watch.rs` | a run on a thread of its own; Python's thread hears Ctrl-C and tells of progress |
 //! | `columns.rs` | columns of numbers as a source of requests, read where they lie |
 //! | `running.rs` | runs and comparisons |
+//! | `mapping.rs` | a mapping written in Python, in the real engine |
+//! | `checking.rs` | conformance and power cuts |
+//! | `paper.rs` | the figures of papers |
+//! | `serving.rs` | live devices: images, and an NBD server in a thread |
 //! | `sizing.rs` | how large a mapping cache must be |
 //! | `study.rs` | studies, their points and their results folder |
 //! | `tables.rs` | results as tables; what schemes, devices and generators there are |
 
+mod checking;
 mod columns;
 mod errors;
+mod mapping;
+mod paper;
 mod running;
+mod serving;
 mod sizing;
 mod study;
 mod tables;
@@ -25,9 +33,17 @@ mod watch;
 #[pyo3::pymodule]
 mod _ftlkit {
     #[pymodule_export]
+    use crate::checking::{conform, power_cuts};
+    #[pymodule_export]
     use crate::columns::Columns;
     #[pymodule_export]
+    use crate::mapping::TranslationTable;
+    #[pymodule_export]
+    use crate::paper::{paper_names, Paper};
+    #[pymodule_export]
     use crate::running::{option_names, prepare, Prepared};
+    #[pymodule_export]
+    use crate::serving::{create_image, describe_image, Server};
     #[pymodule_export]
     use crate::sizing::size;
     #[pymodule_export]

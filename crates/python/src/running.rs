@@ -8,7 +8,8 @@ use sim::{Experiment, Load, RunError, Setup};
 use workload::{InputError, Request};
 
 use crate::columns::Columns;
-use crate::errors::{self, Class};
+use crate::errors::{self, Class as Error};
+use crate::mapping::{self, Class};
 use crate::watch::Watch;
 
 /// The names of all options, spelled as on the command line.
@@ -20,7 +21,7 @@ pub(crate) fn option_names() -> Vec<&'static str> {
 /// A set-up from options as a JSON object, and requests at hand.
 pub(crate) fn setup(py: Python<'_>, options: &str, columns: Option<&Columns>) -> PyResult<Setup> {
     let entries: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(options).map_err(|error| Class::Input.error(py, format!("options: {error}")))?;
+        serde_json::from_str(options).map_err(|error| Error::Input.error(py, format!("options: {error}")))?;
     let setup = Setup::from_entries(entries).map_err(|error| errors::setup(py, &error))?;
     Ok(Setup { given: columns.map(|columns| columns.given.clone()), ..setup })
 }
@@ -43,7 +44,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// The experiment of a scheme; `repeat` says how to repeat it.
     pub(crate) fn experiment(&self, py: Python<'_>, scheme: &str, repeat: &str) -> PyResult<Experiment> {
-        let scheme: SchemeSpec = scheme.parse().map_err(|error| Class::Input.error(py, error))?;
+        let scheme: SchemeSpec = scheme.parse().map_err(|error| Error::Input.error(py, error))?;
         Ok(Experiment { command: repeat.to_owned(), ..self.resolved.experiment(&scheme) })
     }
 }
@@ -63,6 +64,29 @@ impl Prepared {
             self.resolved.experiment(&SchemeSpec { name: String::new(), parameters: Default::default() });
         let found = py.detach(|| requests(&experiment, most)).map_err(|error| errors::input(py, &error))?;
         Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
+    }
+
+    /// Runs a mapping in Python, which `make` makes, under a name, with the text that says how to repeat it.
+    #[pyo3(signature = (make, name, repeat, tell=None))]
+    fn run_mapping<'py>(
+        &self,
+        py: Python<'py>,
+        make: Py<PyAny>,
+        name: String,
+        repeat: String,
+        tell: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let spec = SchemeSpec { name, parameters: Default::default() };
+        let experiment = Experiment { command: repeat, ..self.resolved.experiment(&spec) };
+        let watch = Watch::new(1, tell);
+        let class = Class::new(make, &watch);
+        let ended =
+            watch.attend(py, || class.during(|| sim::run_of::<mapping::Scheme>(&experiment, &watch)))?;
+        let outcome = outcome(py, ended)?;
+        if let Some(raised) = class.take_raised() {
+            outcome.setattr("__cause__", raised.into_value(py))?;
+        }
+        Ok(outcome)
     }
 
     /// Runs schemes, each with the text that says how to repeat its run. Gives for each of them the record as
@@ -128,5 +152,5 @@ pub(crate) fn outcome(py: Python<'_>, ended: Result<Run, RunError>) -> PyResult<
 
 /// A run as the JSON that `ftl run --json` writes for it.
 pub(crate) fn record(py: Python<'_>, run: &Run) -> PyResult<String> {
-    to_value(run).map(|value| value.to_string()).map_err(|error| Class::Input.error(py, error))
+    to_value(run).map(|value| value.to_string()).map_err(|error| Error::Input.error(py, error))
 }

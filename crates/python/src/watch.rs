@@ -2,7 +2,7 @@
 //! Ctrl-C, and to tell how far the run is.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -25,7 +25,7 @@ struct Far {
 /// Hears how far runs are, and knows whether they shall stop.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     runs: Mutex<Vec<Far>>,
     /// A function of (run, phase, phases, name of the phase, share that is done, whether the run has ended).
     tell: Option<Py<PyAny>>,
@@ -34,7 +34,18 @@ pub(crate) struct Watch {
 impl Watch {
     /// Nobody has heard of any of `runs` runs.
     pub(crate) fn new(runs: usize, tell: Option<Py<PyAny>>) -> Watch {
-        Watch { stop: AtomicBool::new(false), runs: Mutex::new(vec![Far::default(); runs]), tell }
+        Watch { stop: Arc::default(), runs: Mutex::new(vec![Far::default(); runs]), tell }
+    }
+
+    /// Becomes true when everything shall stop.
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// Run 0 has come so far.
+    pub(crate) fn far(&self, done: u64, all: u64) {
+        let done = done as f64 / all.max(1) as f64;
+        self.change(0, |far| (far.phases, far.done) = (1, done));
     }
 
     fn change(&self, run: usize, change: impl FnOnce(&mut Far)) {

@@ -55,7 +55,7 @@ pub use assemble::counted;
 pub use cpu::Stopwatch;
 pub use look::Look;
 pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
-pub use run::{compare, describe, rehearse, run, run_as, warm_up, Progress, RunError};
+pub use run::{compare, describe, rehearse, run, run_as, run_of, warm_up, Progress, RunError};
 pub use setup::{Setup, SetupError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
 pub use spec::{

@@ -244,6 +244,21 @@ fn unknown(scheme: &str) -> RunError {
     impossible(format!("there is no scheme `{scheme}`; there are {}", known.join(", ")))
 }
 
+/// As [`run`], with a scheme that is in no registry: the experiment's name of it is only shown.
+///
+/// # Errors
+/// The same as those of [`run`].
+pub fn run_of<S: Scheme + Clone + Send + 'static>(
+    experiment: &Experiment,
+    progress: &dyn Progress,
+) -> Result<Run, RunError> {
+    let phase = RefCell::new(String::from("start"));
+    let visitor = RunScheme { index: 0, experiment, progress, phase: &phase };
+    let result = caught(experiment, &phase, || visitor.visit::<S>());
+    progress.end(0);
+    result
+}
+
 /// As [`run`], and `progress` hears of it as run `index` of several.
 ///
 /// # Errors

@@ -421,8 +421,8 @@ impl<N: Nand> Flash<N> {
         self.reserve = superblocks as usize;
     }
 
-    /// Adds streams for host pages ([`Stream::further`]).
-    pub(crate) fn add_streams(&mut self, streams: usize) {
+    /// Adds streams for host pages ([`Stream::further`]). For a placement that opens.
+    pub fn add_streams(&mut self, streams: usize) {
         self.space.add_streams(streams);
         self.gates.resize(self.gates.len() + streams, (0, Done::READY));
     }
