@@ -81,6 +81,8 @@ class Options(TypedDict, total=False):
     """Free superblocks at which collection starts."""
     victims: Literal["greedy", "cost-benefit"]
     """How victims of collection are chosen ["greedy"]."""
+    wear_gap: int
+    """Static wear levelling: what lags so many erases behind the mean is moved [never]."""
     rewrite: Time
     """Time on the device in which everything is rewritten once; a number counts seconds [never]."""
     faults: str | Mapping[str, int]
@@ -95,6 +97,10 @@ class Options(TypedDict, total=False):
     """Host processors that share it."""
     verify: bool
     """Compare every read and every page with what was written, and not one page in 61."""
+    endurance: int
+    """Erases that a block stands in the mean [the device's]."""
+    until_worn: bool
+    """Run the workload again and again until the device is worn out; the first time is measured."""
     power_cut: bool
     """Cut the power at the end, and recover everything."""
 

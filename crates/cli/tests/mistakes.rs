@@ -54,6 +54,18 @@ fn columns_and_formats_that_there_are_not() {
 }
 
 #[test]
+fn wear_that_cannot_come() {
+    refused(
+        &["run", "page", JOBS, "--device", DEVICE, "--until-worn"],
+        "--until-worn needs blocks that wear out; give endurance, such as 100, or a device file with endurance",
+    );
+    refused(
+        &["run", "fast", JOBS, "--device", DEVICE, "--wear-gap", "4"],
+        "scheme fast has no static wear levelling: it uses free blocks in turn, and no more; leave the wear gap out for it",
+    );
+}
+
+#[test]
 fn a_warm_up_beside_that_of_the_job_file() {
     refused(
         &["compare", JOBS, "--device", DEVICE, "--warm-up", "fill"],
@@ -165,7 +177,7 @@ fn a_malformed_trace() {
 fn a_malformed_device_file() {
     let device = scratch("wrong.toml", "name = \"x\"\nwhat = \"x\"\nexported = \"1GiB\"\nchannels = 3\n");
     let keys =
-        "`name`, `what`, `exported`, `sram`, `factory_bad_ppm`, `policy`, `geometry`, `times`, `host`, \
+        "`name`, `what`, `exported`, `sram`, `endurance`, `factory_bad_ppm`, `policy`, `geometry`, `times`, `host`, \
                 `controller`, `energy`";
     refused(
         &["compare", JOBS, "--device", &device],

@@ -66,6 +66,9 @@ pub struct Config {
     pub background_superblocks: u32,
     /// How victims are chosen.
     pub victims: VictimPolicy,
+    /// Static wear levelling: what has lain while the others were erased this many times each, in the mean,
+    /// is moved, so that its blocks are used again. 0: never.
+    pub wear_gap: u32,
     /// Parameters of the scheme by name; an unknown one is an error.
     pub parameters: BTreeMap<String, String>,
 }
@@ -85,6 +88,7 @@ impl Config {
             foreground_superblocks: Config::FOREGROUND,
             background_superblocks: Config::BACKGROUND,
             victims: VictimPolicy::Greedy,
+            wear_gap: 0,
             parameters: BTreeMap::new(),
         }
     }

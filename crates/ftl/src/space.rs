@@ -134,6 +134,19 @@ pub struct Space {
     /// Valid pages and capacity of the data superblocks that were emptied for room lately, the older ones
     /// with less weight.
     emptied: (u64, u64),
+    leveling: Leveling,
+}
+
+/// Static wear levelling. Free superblocks are used in turn, so that wear differs only by how long data lies:
+/// a superblock lags behind the others by as many erases as they had, in the mean, since it was opened.
+/// The number of its opening tells that, and no erase is counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Leveling {
+    /// Openings after which what a superblock holds is moved; 0: never.
+    lag: u32,
+    /// The oldest superblock is looked for when openings reach this.
+    next_look: u32,
+    is_due: bool,
 }
 
 /// Superblocks emptied over which [`Space::emptied`] averages, for the most part.
@@ -157,6 +170,7 @@ impl Space {
             pooled: 0,
             spare: 0,
             emptied: (0, 0),
+            leveling: Leveling::default(),
             geometry,
         };
         for superblock in 0..count {
@@ -361,10 +375,36 @@ impl Space {
         it.state = State::Open;
         it.kind = kind;
         it.epoch = self.epoch;
+        if self.leveling.lag > 0 && self.epoch >= self.leveling.next_look {
+            self.look_for_lag();
+        }
         debug_assert!((0..self.geometry.units()).all(|unit| {
             let block = Pbn(superblock * self.geometry.units() + unit);
             nand.is_bad(block) || nand.written(block) == 0
         }));
+    }
+
+    /// Moves what lags `gap` erases behind, from now on; 0: nothing.
+    pub(crate) fn level_wear(&mut self, gap: u32) {
+        let lag = gap.saturating_mul(self.geometry.superblocks());
+        self.leveling = Leveling { lag, ..Leveling::default() };
+    }
+
+    /// Whether a superblock lags so far behind that what it holds should be moved.
+    #[inline]
+    pub(crate) fn is_leveling_due(&self) -> bool {
+        self.leveling.is_due
+    }
+
+    /// What lagged most is being moved: the next one is looked for when a superblock is opened.
+    pub(crate) fn levels(&mut self) {
+        (self.leveling.is_due, self.leveling.next_look) = (false, 0);
+    }
+
+    fn look_for_lag(&mut self) {
+        let oldest = self.oldest().map_or(self.epoch, |superblock| self.epoch_of(superblock));
+        let due = oldest.saturating_add(self.leveling.lag);
+        (self.leveling.is_due, self.leveling.next_look) = (self.epoch > due, due.saturating_add(1));
     }
 
     /// Opens the next free superblock for data, and gives `units` of it to a stream, in place of what that

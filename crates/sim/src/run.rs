@@ -194,6 +194,7 @@ pub fn rehearse(experiment: &Experiment) -> Result<(), RunError> {
         phases: vec![phase],
         timing: TimingModel::NoClock,
         verify: Verify::Off,
+        until_worn: false,
         ..experiment.clone()
     };
     run(&rehearsal, &()).map(|_| ())
@@ -339,6 +340,7 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
     let mut config = Config::new(exported, experiment.cache.bytes(exported)?);
     config.parameters = ftl::schemes::parameters(&experiment.scheme, &experiment.parameters);
     config.victims = experiment.victims;
+    config.wear_gap = experiment.wear_gap.unwrap_or(0);
     config.foreground_superblocks =
         experiment.foreground_superblocks.unwrap_or(config.foreground_superblocks);
     config.background_superblocks = match experiment.background_superblocks {
@@ -426,10 +428,22 @@ pub(crate) struct Runner<'a> {
     run: Run,
     digest: Digest,
     phases_begun: usize,
+    /// Times that the measured phases were begun.
+    rounds: u64,
     host_pages: u64,
     flash_ops: u64,
     /// Pages that the host has written.
     written: u64,
+}
+
+/// What the result keeps of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// Nothing, unless the device ends in it.
+    WarmUp,
+    Measured,
+    /// A further round of measured phases: nothing.
+    Nothing,
 }
 
 impl<'a> Runner<'a> {
@@ -451,6 +465,7 @@ impl<'a> Runner<'a> {
             run: Run::new(concat!("ftlkit ", env!("CARGO_PKG_VERSION"))),
             digest: Digest::new(),
             phases_begun: 0,
+            rounds: 0,
             host_pages: 0,
             flash_ops: 0,
             written: 0,
@@ -466,10 +481,18 @@ impl<'a> Runner<'a> {
             );
             return Err(impossible(what));
         }
+        if self.config.wear_gap > 0 && !S::REWRITES {
+            let name = S::INFO.name;
+            let what = format!(
+                "scheme {name} has no static wear levelling: it uses free blocks in turn, and no more; leave the wear gap \
+                 out for it"
+            );
+            return Err(impossible(what));
+        }
         let mut rig = self.new_rig::<S>()?;
         self.describe::<S>(rig.device.nand());
         for spec in self.experiment.warm_up.clone() {
-            self.phase(&mut rig, &spec, true)?;
+            self.phase(&mut rig, &spec, Kept::WarmUp)?;
         }
         rig = self.set_cache(rig)?;
         match self.experiment.timing {
@@ -531,9 +554,7 @@ impl<'a> Runner<'a> {
 
     /// The measured phases, and the end of the run.
     fn measure<S: Scheme, T: Timed>(mut self, mut rig: Rig<S, T>) -> Result<Run, RunError> {
-        for spec in self.experiment.phases.clone() {
-            self.phase(&mut rig, &spec, false)?;
-        }
+        self.rounds(&mut rig)?;
         let walk = invariants::of_mapping("end", &rig, &self.experiment.repeat());
         self.digest.add(walk.digest);
         if self.experiment.verify != Verify::Off {
@@ -545,6 +566,35 @@ impl<'a> Runner<'a> {
             self.cut_power(rig)?;
         }
         self.finish()
+    }
+
+    /// Runs the phases once, or until the device is worn out.
+    fn rounds<S: Scheme, T: Timed>(&mut self, rig: &mut Rig<S, T>) -> Result<(), RunError> {
+        let phases = self.experiment.phases.clone();
+        let mut kept = Kept::Measured;
+        while self.run.worn_out.is_none() {
+            let (written, checked) = (self.written, self.run.invariants.len());
+            self.rounds += 1;
+            for spec in &phases {
+                self.phase(rig, spec, kept)?;
+            }
+            if !self.experiment.until_worn {
+                break;
+            }
+            if self.written == written && self.run.worn_out.is_none() {
+                return Err(impossible("until-worn needs a workload that writes; this one writes nothing"));
+            }
+            if kept == Kept::Nothing {
+                // Thousands of rounds would bury what is worth reading.
+                let mut index = 0;
+                self.run.invariants.retain(|invariant| {
+                    index += 1;
+                    index <= checked || !invariant.held
+                });
+            }
+            kept = Kept::Nothing;
+        }
+        Ok(())
     }
 
     /// Forgets what the scheme has in memory, and opens the array again.
@@ -597,7 +647,7 @@ impl<'a> Runner<'a> {
         &mut self,
         rig: &mut Rig<S, T>,
         spec: &PhaseSpec,
-        warm_up: bool,
+        kept: Kept,
     ) -> Result<(), RunError> {
         if self.run.worn_out.is_some() {
             return Ok(());
@@ -605,15 +655,22 @@ impl<'a> Runner<'a> {
         self.phase.borrow_mut().clone_from(&spec.name);
         let phases = self.experiment.warm_up.len() + self.experiment.phases.len();
         let (index, progress, number) = (self.index, self.progress, self.phases_begun);
-        progress.phase(index, number, phases, if warm_up { "warm-up" } else { &spec.name });
+        match kept {
+            Kept::WarmUp => progress.phase(index, number, phases, "warm-up"),
+            Kept::Measured => progress.phase(index, number, phases, &spec.name),
+            Kept::Nothing => {
+                let name = format!("{}, round {}", spec.name, self.rounds);
+                progress.phase(index, phases.saturating_sub(1), phases, &name);
+            }
+        }
         self.phases_begun += 1;
 
         let planned = self.plan::<T>(spec, number as u64)?;
-        let series = if warm_up { Series::Off } else { self.experiment.series };
+        let series = if kept == Kept::Measured { self.experiment.series } else { Series::Off };
         let mut tell = Told { progress, run: index };
         let (measured, stop) = run_phase(rig, spec, planned, series, &mut tell);
         self.take_in(&measured, spec, stop.is_none());
-        if !warm_up || stop.is_some() {
+        if kept == Kept::Measured || (kept == Kept::WarmUp && stop.is_some()) {
             let phase = assemble::phase(measured, &self.experiment.device);
             if stop.is_none() {
                 self.run.invariants.extend(phase.invariants());
@@ -652,9 +709,14 @@ impl<'a> Runner<'a> {
             bad_blocks,
             blocks,
             bytes_written: self.written * u64::from(nand.geometry().page_bytes),
+            pages_written: self.written,
+            programs: nand.counts().total_programs(),
             erases: nand.counts().total_erases(),
             least_erases: wear.min,
             most_erases: wear.max,
+            mean_erases: wear.mean,
+            erase_histogram: nand.erase_histogram(),
+            rounds: self.rounds,
         }
     }
 

@@ -40,9 +40,13 @@ pub struct Experiment {
     pub background_superblocks: Option<u32>,
     /// How victims of collection are chosen.
     pub victims: VictimPolicy,
+    /// Static wear levelling: what lags so many erases behind the mean is moved; never unless given.
+    pub wear_gap: Option<u32>,
     /// Time on the device in which everything is rewritten once, ns, while there is a clock; never unless
     /// given.
     pub rewrite_ns: Option<u64>,
+    /// Run the measured phases again and again until the device is worn out. The first time is measured.
+    pub until_worn: bool,
     /// Flush at the end, cut the power, and recover.
     pub power_cut: bool,
     /// The clock.
@@ -84,8 +88,10 @@ impl Experiment {
             cache: CacheSize::Share(0.03),
             foreground_superblocks: None,
             background_superblocks: None,
+            wear_gap: None,
             victims: VictimPolicy::default(),
             rewrite_ns: None,
+            until_worn: false,
             power_cut: false,
             timing: TimingModel::default(),
             warm_up: Vec::new(),

@@ -301,6 +301,36 @@ fn a_device_whose_blocks_fail_one_by_one_ends_the_run_with_what_happened() {
 }
 
 #[test]
+fn a_device_is_used_until_its_blocks_have_had_their_erases() {
+    let mut experiment = small_experiment();
+    (experiment.device.endurance, experiment.until_worn) = (Some(20), true);
+    let run = crate::run(&experiment, &()).expect("the end of a device's life is a result");
+    let end = run.worn_out.clone().expect("the device is worn out");
+    assert!(end.rounds > 1 && end.most_erases <= 22 && end.mean_erases > 5.0, "{end:?}");
+    let good: u32 = end.erase_histogram.iter().map(|(_, blocks)| blocks).sum();
+    assert_eq!(good + end.bad_blocks, end.blocks, "{end:?}");
+    assert_eq!(end.erase_histogram.first().map(|bin| bin.0), Some(end.least_erases));
+    // The first round alone is measured, and the rounds after it leave the result short.
+    assert_eq!(run.phases.len(), experiment.phases.len());
+    let (again, once) =
+        (crate::run(&experiment, &()), crate::run(&Experiment { until_worn: false, ..experiment }, &()));
+    assert!(again.is_ok_and(|again| again.same_findings(&run)));
+    assert!(
+        once.is_ok_and(|once| once.invariants.len() + 8 > run.invariants.len() && once.worn_out.is_none())
+    );
+}
+
+#[test]
+fn reads_alone_wear_nothing_out() {
+    let mut experiment = small_experiment();
+    (experiment.device.endurance, experiment.until_worn) = (Some(20), true);
+    experiment.phases.retain(|phase| phase.name == "randread");
+    assert_eq!(experiment.phases.len(), 1);
+    let error = crate::run(&experiment, &()).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("needs a workload that writes"), "{error}");
+}
+
+#[test]
 fn the_ideal_map_writes_its_table_on_all_dies_at_a_time() {
     let geometry = Geometry {
         channels: 2,

@@ -65,6 +65,7 @@ impl Options {
             gc_background: device.gc_background,
             victims: Some(device.victims),
             rewrite: device.rewrite,
+            wear_gap: device.wear_gap,
             faults: device.faults,
             timing: Some(time.timing),
             policy: time.policy,
@@ -72,6 +73,8 @@ impl Options {
             host_cpus: time.host_cpus,
             verify: running.verify,
             power_cut: running.power_cut,
+            endurance: device.endurance,
+            until_worn: running.until_worn,
             ..trace.setup()
         })
     }
@@ -235,10 +238,17 @@ pub(crate) struct DeviceOptions {
     /// How victims of collection are chosen
     #[arg(long, value_parser = one_of::<VictimPolicy>(), value_name = "POLICY", default_value = "greedy")]
     pub(crate) victims: VictimPolicy,
+    /// Level the wear: move what has lain while the other blocks had N erases each in the mean, so that its
+    /// blocks are used again. A small N is even wear, and costs writes [default: never]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) wear_gap: Option<u32>,
     /// Rewrite everything once in this time on the device, such as 30s, as flash needs that keeps data for
     /// long [default: never]
     #[arg(long, value_name = "PERIOD", value_parser = time_ns)]
     pub(crate) rewrite: Option<u64>,
+    /// Erases that a block stands in the mean, each block between 90 and 110 % of it [default: the device's]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    pub(crate) endurance: Option<u32>,
     /// Failing flash, in parts per million: factory-bad, program, erase, uncorrectable, metadata-retry; for
     /// example program=20,erase=5
     #[arg(long, value_name = "KEY=PPM,…", value_parser = faults)]
@@ -272,6 +282,10 @@ pub(crate) struct RunningOptions {
     /// 61)
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Run the workload again and again until the device is worn out and read-only: shows what the host had
+    /// written by then, and how even the wear is. The first time is measured
+    #[arg(long)]
+    pub(crate) until_worn: bool,
     /// At the end, flush, cut the power and recover: shows the time that takes on the device, and checks
     /// that nothing is lost
     #[arg(long)]

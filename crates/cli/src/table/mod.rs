@@ -243,20 +243,37 @@ fn relation(stat: &StatInfo, run: &Run, phase: &Phase) -> Option<String> {
 
 /// How devices ended their lives: a row for each run in which one did.
 pub fn worn_out(runs: &[Run], labels: &[String]) -> Grid {
-    let header =
-        ["scheme", "in", "after requests", "bad blocks", "of", "bytes written", "erases", "of a block"];
+    let header = [
+        "scheme",
+        "in",
+        "round",
+        "bad blocks",
+        "of",
+        "host wrote",
+        "volumes",
+        "WA",
+        "erases a block",
+        "most / mean",
+    ];
     let mut grid = Grid::new("Worn out: read-only from then on", header);
     for (run, label) in runs.iter().zip(labels) {
         let Some(end) = &run.worn_out else { continue };
         grid.row([
             label.clone(),
             printable(&end.phase),
-            whole(end.requests),
+            whole(end.rounds),
             whole(u64::from(end.bad_blocks)),
             whole(u64::from(end.blocks)),
             bytes(end.bytes_written),
-            whole(end.erases),
-            format!("{} to {}", whole(u64::from(end.least_erases)), whole(u64::from(end.most_erases))),
+            digits(end.bytes_written as f64 / run.device.exported_bytes.max(1) as f64),
+            digits(end.programs as f64 / end.pages_written.max(1) as f64),
+            format!(
+                "{} to {}, mean {}",
+                whole(u64::from(end.least_erases)),
+                whole(u64::from(end.most_erases)),
+                digits(end.mean_erases)
+            ),
+            digits(f64::from(end.most_erases) / end.mean_erases.max(1.0)),
         ]);
     }
     grid

@@ -44,6 +44,8 @@ pub struct Ftl<M: Mapping, P: Placement<M> = HostStream, G = Known> {
     background: u32,
     /// Pages read since reads carried a gathering on.
     reads: u32,
+    /// What is under way is moved to level the wear.
+    is_leveling: bool,
     guess: PhantomData<G>,
 }
 
@@ -66,7 +68,8 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         pages: u32,
     ) -> Result<()> {
         let enough = flash.free_superblocks() > self.background;
-        if enough && !self.collector.is_active() && !self.is_gathering_due() {
+        if enough && !self.collector.is_active() && !self.is_gathering_due() && !flash.space.is_leveling_due()
+        {
             return Ok(());
         }
         self.make_room_slowly(flash, writes, pages)
@@ -92,9 +95,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             return Ok(());
         }
         if writes.is_some() && (self.collector.is_active() || self.start(flash)) {
-            // Rewriting has a pace of its own, until room is wanted.
-            let waits = self.collector.is_rewriting() && flash.free_superblocks() > self.background;
-            for _ in 0..if waits { 0 } else { self.collector.pace::<M, P>() * pages } {
+            for _ in 0..self.pace(flash) * pages {
                 self.step(flash)?;
             }
         }
@@ -112,6 +113,16 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         }
         flash.full = false;
         Ok(())
+    }
+
+    /// Steps beside each page that the host writes. Rewriting has a pace of its own, and levelling of wear
+    /// that of the host, until room is wanted.
+    fn pace<N: Nand>(&self, flash: &Flash<N>) -> u32 {
+        let waits = self.collector.is_rewriting() && flash.free_superblocks() > self.background;
+        match (waits, self.is_leveling) {
+            (true, levels) => u32::from(levels),
+            (false, _) => self.collector.pace::<M, P>(),
+        }
     }
 
     /// A read of the host carries a gathering that is due along. Nothing else that makes room without writing
@@ -151,6 +162,10 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     /// it, or the collection of a superblock when few are free. `false`: nothing.
     fn start<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
         let (free, due) = (flash.free_superblocks(), self.is_gathering_due());
+        self.is_leveling = free > self.background && self.start_leveling(flash);
+        if self.is_leveling {
+            return true;
+        }
         if due && free >= self.foreground + FOR_A_GATHERING {
             if let Some(gathering) = self.parts.placement.gather(&mut self.parts.mapping, flash) {
                 self.collector.gather(gathering);
@@ -158,6 +173,18 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             }
         }
         (free <= self.background || self.is_gathering_due()) && self.collector.start(flash)
+    }
+
+    /// Starts moving what lags behind in wear, if that is due and the copies get a superblock of their own:
+    /// beside pages that collection moves, which die soon, what lies for long would be moved again and again.
+    fn start_leveling<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let little = flash.nand().geometry().superblock_pages() / 16;
+        if !flash.space.is_leveling_due() || flash.space.left(Stream::COLLECTION) > little {
+            return false;
+        }
+        flash.space.close(Stream::COLLECTION);
+        flash.space.levels();
+        self.collector.start_rewriting(flash)
     }
 
     /// Starts rewriting what has lain longest. `false`: there is nothing.

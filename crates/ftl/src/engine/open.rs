@@ -28,6 +28,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         recovery.erase_obsolete(&journal)?;
         let placement = P::open(flash, &mut mapping, config)?;
         flash.keep_reserve(config.foreground_superblocks);
+        flash.space.level_wear(config.wear_gap);
         let background = config.background_superblocks + placement.spare_wanted();
         let parts = Parts { mapping, pages, placement };
         let copies = P::Copies::new(flash, &parts);
@@ -38,6 +39,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             foreground: config.foreground_superblocks,
             background,
             reads: 0,
+            is_leveling: false,
             guess: PhantomData,
         })
     }

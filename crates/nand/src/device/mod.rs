@@ -60,6 +60,10 @@ pub struct Device {
     pub controller_cores: u32,
     /// Memory in the controller, bytes, where the device is known for it.
     pub sram_bytes: Option<u64>,
+    /// Erases that a block stands in the mean; `None`: any number ([`SimOptions::endurance`]).
+    ///
+    /// [`SimOptions::endurance`]: crate::SimOptions::endurance
+    pub endurance: Option<u32>,
     /// Currents from which [`EnergyModel::joules`] makes energy.
     pub energy: EnergyModel,
 }
@@ -160,6 +164,7 @@ impl Device {
             host_cpus: 1,
             controller_cores: 1,
             sram_bytes: None,
+            endurance: None,
             energy: EnergyModel::default(),
         };
         match device.check() {
@@ -264,6 +269,12 @@ impl Device {
         ];
         if let Some((key, _)) = durations.into_iter().find(|&(_, ns)| ns == 0) {
             return Some(Problem::new(key, "is 0; an operation takes at least 0.001 us"));
+        }
+        if self.endurance == Some(0) {
+            return Some(Problem::new(
+                "endurance",
+                "is 0; a block stands at least one erase, or leave it out",
+            ));
         }
         if !self.channel_mb_s.is_finite() || self.channel_mb_s < 0.0 {
             let what = format!("is {}; it must be 0 (off) or a positive number of MB/s", self.channel_mb_s);

@@ -16,6 +16,7 @@ struct DeviceFile {
     what: String,
     exported: Size,
     sram: Option<Size>,
+    endurance: Option<u32>,
     #[serde(default)]
     factory_bad_ppm: u32,
     #[serde(default)]
@@ -195,6 +196,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Device, DeviceError> {
         host_cpus: parsed.host.cpus,
         controller_cores: parsed.controller.cores,
         sram_bytes: parsed.sram.map(|size| size.0),
+        endurance: parsed.endurance,
         energy: parsed.energy,
     };
     let in_file = |problem: super::Problem| error(line_of(text, &problem.key), problem.what);

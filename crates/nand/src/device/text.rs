@@ -14,10 +14,13 @@ impl Device {
             Policy::HostReadsFirst => "host-reads-first",
             Policy::Suspend => "suspend",
         };
-        let sram = self.sram_bytes.map_or(String::new(), |bytes| format!("sram = {bytes}\n"));
+        let given =
+            |key: &str, value: Option<u64>| value.map_or(String::new(), |value| format!("{key} = {value}\n"));
+        let sram = given("sram", self.sram_bytes);
+        let endurance = given("endurance", self.endurance.map(u64::from));
         let e = &self.energy;
         format!(
-            "name = {}\nwhat = {}\nexported = {}\n{sram}factory_bad_ppm = {}\npolicy = \"{policy}\"\n\
+            "name = {}\nwhat = {}\nexported = {}\n{sram}{endurance}factory_bad_ppm = {}\npolicy = \"{policy}\"\n\
              \n[geometry]\nchannels = {}\nluns_per_channel = {}\nplanes_per_lun = {}\nblocks_per_plane = {}\n\
              pages_per_block = {}\npage_bytes = {}\noob_bytes = {}\n\
              \n[times]\nread_us = {}\nprogram_us = {}\nerase_us = {}\nsuspend_us = {}\nchannel_mb_s = {}\n\

@@ -355,7 +355,8 @@ impl Array {
         if state.flags & BAD != 0 {
             self.refuse_erase(block);
         }
-        if self.faults.any && (state.flags & WORN != 0 || self.faults.erase_fails(block, state.erases)) {
+        let may_fail = self.faults.any || self.faults.endurance.is_some();
+        if may_fail && (state.flags & WORN != 0 || self.faults.erase_fails(block, state.erases)) {
             state.flags |= WORN;
             self.tear_block(block);
             return false;
@@ -492,7 +493,7 @@ impl Array {
     }
 
     pub fn wear(&self) -> WearSpread {
-        let good = || self.blocks.iter().filter(|block| block.flags & BAD == 0).map(|block| block.erases);
+        let good = || self.erases_of_good_blocks();
         let count = good().count();
         if count == 0 {
             return WearSpread::default();
@@ -505,6 +506,11 @@ impl Array {
             mean,
             stddev: variance.sqrt(),
         }
+    }
+
+    /// Erases of each block that is not bad.
+    pub fn erases_of_good_blocks(&self) -> impl Iterator<Item = u32> + '_ {
+        self.blocks.iter().filter(|block| block.flags & BAD == 0).map(|block| block.erases)
     }
 
     /// A page's name for a message.

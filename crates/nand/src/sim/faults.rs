@@ -17,6 +17,7 @@ enum Question {
     Erase = 2,
     Uncorrectable = 3,
     Retry = 4,
+    Endurance = 5,
 }
 
 /// The fault rates, and what the transient ones remember.
@@ -29,6 +30,8 @@ pub(super) struct Faults {
     erase_fail_ppm: u32,
     uncorrectable_ppm: u32,
     metadata_retry_ppm: u32,
+    /// Mean erases that a block stands.
+    pub endurance: Option<u32>,
     /// Metadata reads attempted: the transient fault's only source of variety.
     attempts: u64,
     /// Pages whose last read failed transiently: their next one succeeds.
@@ -50,6 +53,7 @@ impl Faults {
             erase_fail_ppm: options.erase_fail_ppm,
             uncorrectable_ppm: options.uncorrectable_ppm,
             metadata_retry_ppm: options.metadata_retry_ppm,
+            endurance: options.endurance,
             attempts: 0,
             retrying: Vec::new(),
         }
@@ -61,6 +65,13 @@ impl Faults {
 
     pub fn erase_fails(&self, block: Pbn, erases: u32) -> bool {
         self.decide(Question::Erase, block.0, u64::from(erases), self.erase_fail_ppm)
+            || self.endurance.is_some_and(|mean| u64::from(erases) >= self.limit(block, mean))
+    }
+
+    /// Erases that a block stands: 90 to 110 % of the mean.
+    fn limit(&self, block: Pbn, mean: u32) -> u64 {
+        let share = 900 + (((self.hash(Question::Endurance, block.0, 0) >> 32) * 201) >> 32);
+        u64::from(mean) * share / 1000
     }
 
     pub fn is_uncorrectable(&self, ppn: Ppn, erases: u32) -> bool {
@@ -88,10 +99,13 @@ impl Faults {
         if ppm == 0 {
             return false;
         }
-        let key = mix(self.seed ^ (question as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93));
-        let hash = mix(mix(key ^ u64::from(place)) ^ turn);
         // The high 32 bits scaled to 0..1,000,000.
-        ((hash >> 32) * MILLION) >> 32 < u64::from(ppm)
+        ((self.hash(question, place, turn) >> 32) * MILLION) >> 32 < u64::from(ppm)
+    }
+
+    fn hash(&self, question: Question, place: u32, turn: u64) -> u64 {
+        let key = mix(self.seed ^ (question as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        mix(mix(key ^ u64::from(place)) ^ turn)
     }
 }
 

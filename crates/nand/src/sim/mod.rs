@@ -37,6 +37,10 @@ pub struct SimOptions {
     /// Erases that fail, parts per million: a property of the block and its erase count. A block fails for
     /// ever.
     pub erase_fail_ppm: u32,
+    /// Erases that a block stands in the mean; `None` takes the device's. Each block has a limit of its own,
+    /// evenly drawn from 90 to 110 % of it: blocks differ, and the weakest goes first. The erase at the
+    /// limit fails, for ever.
+    pub endurance: Option<u32>,
     /// Data pages that cannot be read, parts per million: a property of the page as written, not of the
     /// attempt. Their OOB, which has a code of its own, can be scanned.
     pub uncorrectable_ppm: u32,
@@ -89,7 +93,12 @@ impl<T: Timing> SimNand<T> {
         let translation_pages = u64::from(device.exported_pages) * 4 / u64::from(geometry.page_bytes);
         let expected_metadata = translation_pages + u64::from(geometry.pages_per_block);
         let mut nand = SimNand {
-            array: Array::new(geometry, expected_metadata as usize, bad_ppm, &options),
+            array: Array::new(
+                geometry,
+                expected_metadata as usize,
+                bad_ppm,
+                &SimOptions { endurance: options.endurance.or(device.endurance), ..options },
+            ),
             counts: OpCounts::default(),
             timing,
         };
@@ -118,6 +127,19 @@ impl<T: Timing> SimNand<T> {
     /// Spread of erase counts over the blocks that are not bad.
     pub fn wear(&self) -> WearSpread {
         self.array.wear()
+    }
+
+    /// How many blocks that are not bad had how many erases: the first count of each bin, and its blocks. At
+    /// most 16 bins of equal width, the last of which ends at the largest count.
+    pub fn erase_histogram(&self) -> Vec<(u32, u32)> {
+        let wear = self.wear();
+        let width = (wear.max - wear.min) / 16 + 1;
+        let mut bins: Vec<(u32, u32)> =
+            (0..=(wear.max - wear.min) / width).map(|bin| (wear.min + bin * width, 0)).collect();
+        for erases in self.array.erases_of_good_blocks() {
+            bins[((erases - wear.min) / width) as usize].1 += 1;
+        }
+        bins
     }
 
     /// Erases of one block that worked, since the array was new.

@@ -124,7 +124,7 @@ pub struct Run {
 }
 
 /// The end of a device's life: too many blocks are bad, and it is read-only from then on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WornOut {
     /// The phase in which it came.
     pub phase: String,
@@ -136,12 +136,28 @@ pub struct WornOut {
     pub blocks: u32,
     /// Bytes that the host had written in the whole run, warm-up included.
     pub bytes_written: u64,
+    /// Pages that the host had written in the whole run.
+    #[serde(default)]
+    pub pages_written: u64,
+    /// Flash programs of the whole run, for all causes.
+    #[serde(default)]
+    pub programs: u64,
     /// Blocks erased in the whole run.
     pub erases: u64,
     /// Erases of the block with the fewest, of those that are not bad.
     pub least_erases: u32,
     /// Erases of the one with the most.
     pub most_erases: u32,
+    /// Erases of a block in the mean, of those that are not bad.
+    #[serde(default)]
+    pub mean_erases: f64,
+    /// How many blocks had how many erases: the first count of each bin, and its blocks, of those that are
+    /// not bad.
+    #[serde(default)]
+    pub erase_histogram: Vec<(u32, u32)>,
+    /// Times that the measured phases were begun.
+    #[serde(default)]
+    pub rounds: u64,
 }
 
 /// A recovery after a power cut.

@@ -139,6 +139,9 @@ pub struct Setup {
     /// How victims of collection are chosen.
     #[serde(deserialize_with = "field::victims")]
     pub victims: Option<VictimPolicy>,
+    /// Static wear levelling: what lags so many erases behind the mean is moved; never unless given.
+    #[serde(deserialize_with = "field::count_32")]
+    pub wear_gap: Option<u32>,
     /// Time on the device in which everything is rewritten once, ns; never unless given.
     #[serde(deserialize_with = "field::time")]
     pub rewrite: Option<u64>,
@@ -159,6 +162,11 @@ pub struct Setup {
     pub host_cpus: Option<u32>,
     /// Whether every read and every page is compared with what was written. Otherwise it is one page in 61.
     pub verify: bool,
+    /// Erases that a block stands in the mean, in place of the device's.
+    #[serde(deserialize_with = "field::count_32")]
+    pub endurance: Option<u32>,
+    /// Whether the workload is run again and again until the device is worn out.
+    pub until_worn: bool,
     /// Whether the power is cut at the end, and everything recovered.
     pub power_cut: bool,
     /// Requests that the caller has at hand, in place of a trace; no text says this.

@@ -490,6 +490,7 @@ fn set(base: &mut Experiment, setup: &Setup) -> Result<(), SetupError> {
     base.faults = setup.faults.clone().unwrap_or_default();
     base.foreground_superblocks = setup.gc_foreground;
     base.background_superblocks = setup.gc_background;
+    base.wear_gap = setup.wear_gap;
     base.victims = setup.victims.unwrap_or_default();
     if setup.rewrite == Some(0) {
         return Err(SetupError::unsuitable(
@@ -499,6 +500,15 @@ fn set(base: &mut Experiment, setup: &Setup) -> Result<(), SetupError> {
     }
     base.rewrite_ns = setup.rewrite;
     base.power_cut = setup.power_cut;
+    base.until_worn = setup.until_worn;
+    if let Some(erases) = setup.endurance {
+        base.device.endurance = Some(erases);
+    }
+    let fails = base.faults.program_fail_ppm > 0 || base.faults.erase_fail_ppm > 0;
+    if base.until_worn && base.device.endurance.is_none() && !fails {
+        let what = "needs blocks that wear out; give endurance, such as 100, or a device file with endurance";
+        return Err(SetupError::unsuitable("until-worn", what));
+    }
     base.timing = match (setup.timing.unwrap_or_default(), setup.policy) {
         (TimingModel::Queued { policy }, asked) => TimingModel::Queued { policy: asked.or(policy) },
         (_, Some(_)) => {

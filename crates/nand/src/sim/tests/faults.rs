@@ -19,6 +19,19 @@ fn near(count: usize, expected: usize) {
 }
 
 #[test]
+fn blocks_stand_their_erases_and_no_more() {
+    let mut nand = faulty(SimOptions { seed: 7, endurance: Some(50), ..SimOptions::default() });
+    let mut limits = Vec::new();
+    for block in (0..nand.geometry().blocks()).map(Pbn) {
+        let stood = (0..).take_while(|_| nand.erase(block, NOW).is_ok()).count();
+        assert!(nand.erase(block, NOW).is_err(), "it fails for ever");
+        limits.push(stood);
+    }
+    assert!(limits.iter().all(|limit| (45..=55).contains(limit)), "{limits:?}");
+    assert!(limits.iter().min() < limits.iter().max(), "blocks differ: {limits:?}");
+}
+
+#[test]
 fn factory_bad_blocks_are_a_share_by_seed() {
     let bad = |seed, ppm| {
         let nand = faulty(SimOptions { seed, factory_bad_ppm: Some(ppm), ..SimOptions::default() });
