@@ -19,7 +19,7 @@ from ftlkit._errors import (
 )
 from ftlkit._ftlkit import TranslationTable
 from ftlkit._ftlkit import version as _version
-from ftlkit._lists import devices, schemes, workloads
+from ftlkit._lists import device, devices, schemes, workloads
 from ftlkit._mapping import Mapping, Report, check, conformance
 from ftlkit._options import Options
 from ftlkit._paper import PaperResults, paper, papers
@@ -56,6 +56,7 @@ __all__ = [
     "check",
     "compare",
     "conformance",
+    "device",
     "devices",
     "load",
     "load_table",

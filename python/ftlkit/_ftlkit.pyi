@@ -16,6 +16,7 @@ __all__ = [
     "conformance",
     "create_image",
     "describe_image",
+    "device_text",
     "labels",
     "listed",
     "option_names",
@@ -25,8 +26,8 @@ __all__ = [
     "read_json",
     "run_point",
     "size",
-    "study_text",
     "table",
+    "to_toml",
     "version",
     "write_json",
 ]
@@ -57,7 +58,8 @@ def size(
     tell: _Tell | None = None,
 ) -> tuple[str, list[str]]: ...
 def run_point(options: str, scheme: str, seed: int, command: str) -> _Outcome: ...
-def study_text(study: str) -> str: ...
+def to_toml(text: str) -> str: ...
+def device_text(name: str) -> str: ...
 def conformance(scheme: _Checked, seed: int) -> str: ...
 def power_cuts(
     scheme: _Checked,

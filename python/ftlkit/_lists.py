@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tomllib
 from typing import Any
 
 from ftlkit import _ftlkit
@@ -26,3 +28,13 @@ def devices() -> list[str]:
 def workloads() -> list[dict[str, str]]:
     """Every generator: ``name`` and ``what`` it imitates."""
     return _listed("workloads")
+
+
+def device(name: str | os.PathLike[str]) -> dict[str, Any]:
+    """A preset or a device file as a dict, to be changed and given as ``device``.
+
+    >>> slow = ftlkit.device("tpftl-512m") | {"name": "slow"}
+    >>> slow["times"]["read_us"] = 100
+    >>> ftlkit.run("dftl", device=slow)
+    """
+    return tomllib.loads(_ftlkit.device_text(os.fspath(name)))

@@ -6,7 +6,10 @@ import datetime
 import difflib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import pathlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from ftlkit import _ftlkit
@@ -65,8 +68,9 @@ class Options(TypedDict, total=False):
     """Rows of the trace to keep, from 0: ``"0..1000"``, ``range(1000)`` or ``(0, 1000)``."""
     strict: bool
     """A row that is not understood is an error, and not left out."""
-    device: Path
-    """A preset (:func:`ftlkit.devices`) or a device file ["femu-32g", or the smallest that holds the trace]."""
+    device: Path | Mapping[str, Any]
+    """A preset (:func:`ftlkit.devices`), a device file, or a dict of the same form (:func:`ftlkit.device`)
+    ["femu-32g", or the smallest preset that holds the trace]."""
     export: Size
     """Capacity that the host sees, bytes or text such as ``"30GiB"``."""
     shrink: int
@@ -146,9 +150,30 @@ def entries(options: Mapping[str, Any]) -> dict[str, Any]:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
             raise InputError(f"there is no option {name}; {hint}")
+        if name == "device" and isinstance(value, Mapping):
+            raise InputError("device: a dict is for a run; a study names a preset or a device file")
         if value is not None:
             found[spelled(name)] = _value(name, value)
     return found
+
+
+@contextmanager
+def with_device(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The options; a device that is a dict is a file for the time being."""
+    given = dict(options)
+    described = given.get("device")
+    if not isinstance(described, Mapping):
+        yield given
+        return
+    try:
+        text = _ftlkit.to_toml(json.dumps(described))
+    except TypeError as error:
+        raise InputError(f"device: {error}") from None
+    with tempfile.TemporaryDirectory(prefix="ftlkit-") as folder:
+        file = pathlib.Path(folder) / "device.toml"
+        file.write_text(text, encoding="utf-8")
+        given["device"] = file
+        yield given
 
 
 def encode(options: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -13,12 +14,12 @@ from ftlkit._errors import FindingError, FtlError, InputError, Note
 from ftlkit._frame import requests_of
 from ftlkit._mapping import Mapping as PythonMapping
 from ftlkit._mapping import checked, label_of
-from ftlkit._options import Options, call, encode
+from ftlkit._options import Options, call, encode, with_device
 from ftlkit._progress import Bars
 from ftlkit._results import KINDS, Run, Runs, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 Scheme: TypeAlias = str | type[PythonMapping]
 """A scheme of the registry, or a mapping in Python."""
@@ -26,13 +27,13 @@ Scheme: TypeAlias = str | type[PythonMapping]
 
 def prepared(options: Mapping[str, Any], frame: Any) -> _ftlkit.Prepared:
     """The workload on its device, ready to be run; notes become warnings."""
-    given = dict(options)
-    at_hand = None
-    if frame is not None:
-        at_hand, timed = requests_of(frame)
-        if not timed:
-            given.setdefault("mode", "closed")
-    ready = _ftlkit.prepare(encode(given), at_hand)
+    with with_device(options) as given:
+        at_hand = None
+        if frame is not None:
+            at_hand, timed = requests_of(frame)
+            if not timed:
+                given.setdefault("mode", "closed")
+        ready = _ftlkit.prepare(encode(given), at_hand)
     for note in ready.notes:
         warnings.warn(note, Note, stacklevel=4)
     return ready
@@ -165,3 +166,18 @@ def requests(*, frame: Any = None, most: int = MOST_REQUESTS, **options: Unpack[
     numbers = {name: pa.array(np.frombuffer(data, np.int64)) for name, data in columns.items()}
     whole = {"time_ns": numbers["time_ns"], "op": op, "offset": numbers["offset"], "size": numbers["size"]}
     return Table(pa.table(whole))
+
+
+def _with_options(function: Callable[..., Any]) -> None:
+    """Lists the options one by one where Python and Jupyter show the signature of a function."""
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in Options.__annotations__.items()
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+
+
+for _function in (run, compare, requests):
+    _with_options(_function)

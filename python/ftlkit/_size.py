@@ -11,7 +11,7 @@ import pyarrow as pa
 from ftlkit import _ftlkit
 from ftlkit._errors import InputError, Note
 from ftlkit._frame import requests_of
-from ftlkit._options import Options, Size, call, encode
+from ftlkit._options import Options, Size, call, encode, with_device
 from ftlkit._progress import Overall
 from ftlkit._results import Run, Runs, Table
 from ftlkit._running import names_of
@@ -103,17 +103,15 @@ def size(
                 f"{name.__name__} is a mapping in Python, and size runs schemes of ftlkit.schemes() alone"
             )
         names.append(name)
-    given: dict[str, Any] = dict(options)
-    at_hand = None
-    if frame is not None:
-        at_hand, timed = requests_of(frame)
-        if not timed:
-            given.setdefault("mode", "closed")
     calls = [(name, call("run", name, options, frame)) for name in names]
-    with Overall(1 + len(caches) * len(names), "size", progress) as bar:
-        text, notes = _ftlkit.size(
-            encode(given), calls, [str(cache) for cache in caches], within, at_hand, threads, bar.tell
-        )
+    sizes = [str(cache) for cache in caches]
+    with with_device(options) as given, Overall(1 + len(caches) * len(names), "size", progress) as bar:
+        at_hand = None
+        if frame is not None:
+            at_hand, timed = requests_of(frame)
+            if not timed:
+                given.setdefault("mode", "closed")
+        text, notes = _ftlkit.size(encode(given), calls, sizes, within, at_hand, threads, bar.tell)
     for note in notes:
         warnings.warn(note, Note, stacklevel=2)
     return Sizes(text)

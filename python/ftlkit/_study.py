@@ -178,7 +178,7 @@ class Study:
             listed.append({"scheme": own.pop("scheme", ""), **entries(own)})
         if listed:
             whole["point"] = listed
-        text = _ftlkit.study_text(json.dumps(whole))
+        text = _ftlkit.to_toml(json.dumps(whole))
         try:
             Path(path).write_text(text, encoding="utf-8")
         except OSError as error:

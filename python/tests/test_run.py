@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -209,6 +210,29 @@ def test_bars_are_shown_when_asked_for(capsys: pytest.CaptureFixture[str], monke
     with _progress.Bars(["dftl"], False) as bars:
         bars.tell(0, 0, 1, "fill", 0.5, False)
     assert not capsys.readouterr().err
+
+
+def test_a_device_may_be_a_dict(tmp_path: Any) -> None:
+    same: Any = QUICK | {"device": ftlkit.device("tpftl-512m")}
+    assert ftlkit.run("dftl", **same).same_findings(ftlkit.run("dftl", **QUICK))
+    slow: Any = ftlkit.device("tpftl-512m") | {"name": "slow"}
+    slow["times"]["read_us"] = 1000
+    run = ftlkit.run("dftl", **(QUICK | {"device": slow}))
+    assert run.device["name"] == "slow"
+    assert run.device["timing"]["read_ns"] == 1_000_000
+    slow["times"]["read_us"] = -1
+    for device, sentence in ((slow, "read_us"), ({"colour": 1}, "colour"), ({"x": object()}, "device: ")):
+        with pytest.raises(ftlkit.InputError, match=sentence):
+            ftlkit.run("dftl", **(QUICK | {"device": device}))
+    with pytest.raises(ftlkit.InputError, match="no preset has this name"):
+        ftlkit.device(tmp_path / "none.toml")
+
+
+def test_signatures_list_the_options() -> None:
+    for function in (ftlkit.run, ftlkit.compare, ftlkit.requests):
+        shown = inspect.signature(function).parameters
+        assert set(ftlkit.Options.__annotations__) < set(shown)
+        assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in shown.values())
 
 
 def test_the_environment_has_no_say() -> None:

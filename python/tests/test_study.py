@@ -175,6 +175,8 @@ def test_a_mistake_in_a_study_is_one_sentence(tmp_path: Path) -> None:
         ftlkit.Study.create(tmp_path / "x.toml", schemes=["page"], cross={"cahce": [1]})
     with pytest.raises(ftlkit.InputError, match="there is no scheme `pgae`"):
         ftlkit.Study.create(tmp_path / "x.toml", schemes=["pgae"])
+    with pytest.raises(ftlkit.InputError, match="device: a dict is for a run; a study names a preset"):
+        ftlkit.Study.create(tmp_path / "x.toml", schemes=["page"], options={"device": ftlkit.device("tpftl-512m")})
     study = ftlkit.Study.create(tmp_path / "one.toml", schemes=["page"], options={"device": "tpftl-512m"})
     with pytest.raises(ftlkit.InputError, match="there is no point 7; the study has points 1 to 1"):
         study.run(points=[1, 7])

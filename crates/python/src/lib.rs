@@ -47,7 +47,7 @@ mod _ftlkit {
     #[pymodule_export]
     use crate::sizing::size;
     #[pymodule_export]
-    use crate::study::{run_point, study_text, Study};
+    use crate::study::{run_point, Study};
     #[pymodule_export]
-    use crate::tables::{labels, listed, read_json, table, version, write_json};
+    use crate::tables::{device_text, labels, listed, read_json, table, to_toml, version, write_json};
 }

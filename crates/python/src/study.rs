@@ -191,11 +191,3 @@ pub(crate) fn run_point(
         None => Err(errors::run(py, &RunError::Stopped { scheme: scheme.to_string() })),
     }
 }
-
-/// A study as TOML, from a JSON object with the keys of a study file.
-#[pyfunction]
-pub(crate) fn study_text(py: Python<'_>, study: &str) -> PyResult<String> {
-    let wrong = |error: &dyn std::fmt::Display| Class::Input.error(py, format!("study: {error}"));
-    let table: toml::Table = serde_json::from_str(study).map_err(|error| wrong(&error))?;
-    toml::to_string_pretty(&table).map_err(|error| wrong(&error))
-}

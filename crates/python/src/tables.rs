@@ -70,3 +70,18 @@ pub(crate) fn listed() -> String {
     json!({ "schemes": schemes, "devices": devices, "workloads": generators, "columns": csv_header() })
         .to_string()
 }
+
+/// A JSON object as TOML, the form of study files and device files.
+#[pyfunction]
+pub(crate) fn to_toml(py: Python<'_>, text: &str) -> PyResult<String> {
+    let wrong = |error: &dyn std::fmt::Display| Class::Input.error(py, error);
+    let table: toml::Table = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    toml::to_string_pretty(&table).map_err(|error| wrong(&error))
+}
+
+/// A preset or a device file in the form of a device file.
+#[pyfunction]
+pub(crate) fn device_text(py: Python<'_>, name: &str) -> PyResult<String> {
+    let device = nand::Device::load(name).map_err(|error| Class::Input.error(py, error))?;
+    Ok(device.to_toml())
+}
