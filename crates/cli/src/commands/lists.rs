@@ -233,6 +233,9 @@ fn device_file(device: &Device) -> String {
     if let Some(sram) = device.sram_bytes {
         out += &format!("sram = {} # the default of --cache\n", size(sram));
     }
+    if let Some(erases) = device.endurance {
+        out += &format!("endurance = {erases} # erases that a block stands in the mean, with --until-worn\n");
+    }
     out += &format!(
         "factory_bad_ppm = {} # blocks, parts per million\npolicy = \"{}\" # fcfs, host-reads-first or suspend\n",
         device.factory_bad_ppm,
