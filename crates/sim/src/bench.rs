@@ -14,11 +14,12 @@ use workload::fio::{Amount, BlockSize, JobSpec, Pattern, Phase as FioPhase};
 
 use crate::assemble::{self, Measured};
 use crate::cpu::{resident_bytes, Stopwatch};
+use crate::error::{impossible, RunError};
 use crate::host::{Rig, Timed};
 use crate::plan::{self, HostSoftware};
 use crate::reference::Verify;
 use crate::results::Kind;
-use crate::run::{impossible, new_rig, queued, reserved, run_phase, RunError};
+use crate::run::{new_rig, queued, reserved, run_phase};
 use crate::spec::{CacheSize, Load, PhaseSpec, Series, FULL_TABLE_ENTRY_BYTES};
 
 /// What to measure.

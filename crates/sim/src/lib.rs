@@ -32,6 +32,7 @@
 mod assemble;
 pub mod bench;
 mod cpu;
+mod error;
 pub mod facts;
 pub mod format;
 mod host;
@@ -53,9 +54,10 @@ mod tests;
 
 pub use assemble::counted;
 pub use cpu::Stopwatch;
+pub use error::RunError;
 pub use look::Look;
 pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
-pub use run::{compare, describe, rehearse, run, run_as, run_of, warm_up, Progress, RunError};
+pub use run::{compare, describe, rehearse, run, run_as, run_of, warm_up, Progress};
 pub use setup::{Setup, SetupError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
 pub use spec::{

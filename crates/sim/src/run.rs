@@ -9,10 +9,10 @@ use ftl::schemes::Visitor;
 use ftl::{Config, Device, HostError, OpenError, Scheme};
 use nand::timing::{AnyTiming, NoClock, Queued, Reserved};
 use nand::{Fault, Nand, SimNand, SimOptions};
-use workload::InputError;
 
 use crate::assemble::{self, Measured};
 use crate::cpu::Stopwatch;
+use crate::error::{impossible, RunError};
 use crate::host::{Host, Rig, Stop, Timed};
 use crate::invariants;
 use crate::look::{Look, Tell};
@@ -22,7 +22,7 @@ use crate::plan::{self, HostSoftware};
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo, WornOut};
 use crate::source::{Listed, Requests};
-use crate::spec::{BadValue, CacheState, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
+use crate::spec::{CacheState, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
 
 /// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
 pub trait Progress: Sync {
@@ -84,68 +84,6 @@ impl Tell for Told<'_> {
     fn look(&mut self, look: Look) {
         self.progress.look(self.run, look);
     }
-}
-
-/// Why a run gave no result, or a worthless one.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The experiment is impossible.
-    #[error("{0}")]
-    Spec(#[from] BadValue),
-    /// The workload cannot be read, or does not fit the device.
-    #[error("{0}")]
-    Input(#[from] InputError),
-    /// The scheme refused the device or its parameters.
-    #[error("{0}")]
-    Open(OpenError),
-    /// A request could not be carried out.
-    #[error("{what} (scheme {scheme}, phase {phase}, request {request})")]
-    Request {
-        /// What was wrong.
-        what: String,
-        /// The scheme.
-        scheme: String,
-        /// The phase.
-        phase: String,
-        /// Requests issued in the phase before it, this one included.
-        request: u64,
-    },
-    /// It was asked to stop before its end ([`Progress::stops`]).
-    #[error("scheme {scheme} was stopped before it ended")]
-    Stopped {
-        /// The scheme.
-        scheme: String,
-    },
-    /// An invariant did not hold: there is a bug in the scheme or in the simulator, and the results are
-    /// worthless.
-    #[error("broken invariant: {first}; repeat with: {repeat}")]
-    Broken {
-        /// What was found until then, with the broken invariants among the others.
-        run: Box<Run>,
-        /// The first broken invariant.
-        first: String,
-        /// The command that repeats the run.
-        repeat: String,
-    },
-    /// The program panicked: a bug in the scheme, found by an assertion or by the array.
-    #[error("scheme {scheme} panicked in phase {phase} with seed {seed}: {message}; repeat with: {repeat}")]
-    Panicked {
-        /// The scheme.
-        scheme: String,
-        /// The phase.
-        phase: String,
-        /// The seed.
-        seed: u64,
-        /// What it said.
-        message: String,
-        /// The command that repeats the run.
-        repeat: String,
-    },
-}
-
-/// What a user can be told of an impossible experiment.
-pub(crate) fn impossible(what: impl Into<String>) -> RunError {
-    RunError::Spec(BadValue(what.into()))
 }
 
 /// Runs one experiment. Every result has passed every invariant.

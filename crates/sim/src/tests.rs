@@ -8,7 +8,8 @@ use nand::timing::Timing;
 use nand::{Device, Done, Fault, Geometry, Lpn, Nand, Oob, Ppn};
 use workload::fio::{Amount, JobSpec, Pattern, Phase as FioPhase};
 
-use crate::run::{RunError, Runner};
+use crate::error::RunError;
+use crate::run::Runner;
 use crate::{Experiment, Load, PhaseSpec, Verify, SAMPLE_STRIDE};
 
 /// No fault: the wrapper itself breaks nothing.

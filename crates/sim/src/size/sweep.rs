@@ -6,9 +6,9 @@ use serde::Serialize;
 use workload::InputError;
 
 use super::{smallest, Locality, LruPoint, Point};
+use crate::error::RunError;
 use crate::facts::labels;
 use crate::results::{to_value, OutputError, Run};
-use crate::run::RunError;
 use crate::setup::{CacheAtStart, Resolved, SchemeSpec, Setup, WarmUp};
 use crate::source::{Listed, Source};
 use crate::spec::{BadValue, CacheSize, Experiment, Load};
