@@ -414,7 +414,7 @@ fn mistakes_get_one_sentence() {
     let serving = Serving::start(&path);
     refused(
         &["serve", &path, "--listen", &format!("{path}.2.sock")],
-        &format!("{path}: the image is in use by another process; stop that one first (an image has one user at a time)"),
+        &format!("{path}: the image is in use by another process; stop that one first (an image has one user at a time, or several that only read it)"),
     );
     refused(
         &["serve", &path],

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use nand::Device;
 
+use crate::engine::Opening;
 use crate::error::LiveError;
 use crate::export::Export;
 use crate::image::{create, describe, open};
@@ -28,8 +29,8 @@ pub struct Converted {
     pub holes: u64,
 }
 
-/// Makes the image `to` with what `from` holds. `from` stays; `to` is there as a whole or not at all.
-/// `progress` hears how many bytes of how many are dealt with.
+/// Makes the image `to` with what `from` holds. Nothing is written to `from`; `to` is there as a whole or not
+/// at all. `progress` hears how many bytes of how many are dealt with.
 pub fn convert(
     from: &Path,
     to: &Path,
@@ -53,18 +54,14 @@ pub fn convert(
             to.display()
         )));
     }
-    let (source, _) = open(from, false)?;
+    let (source, _) = open(from, Opening { paced: false, read_only: true })?;
     let unfinished = Unfinished(beside(to));
     create(&unfinished.0, device, settings)?;
-    let (target, _) = open(&unfinished.0, false)?;
+    let (target, _) = open(&unfinished.0, Opening::default())?;
     let converted = copy(&*source, &*target, progress)?;
-    let off = |name: &Path, export: &dyn Export| {
-        export.power_off().map_err(|error| {
-            LiveError::Refused(format!("{}: not switched off in good order ({error})", name.display()))
-        })
-    };
-    off(to, &*target)?;
-    off(from, &*source)?;
+    target.power_off().map_err(|error| {
+        LiveError::Refused(format!("{}: not switched off in good order ({error})", to.display()))
+    })?;
     let unnamed = format!("{}: the image cannot be given its name", to.display());
     std::fs::hard_link(&unfinished.0, to).map_err(LiveError::host(unnamed))?;
     Ok(converted)

@@ -4,8 +4,10 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ftl::{schemes, OpenError};
+use ftl::{schemes, Breach, OpenError};
 use nand::{Fault, ImageError};
+
+use crate::request::IoError;
 
 /// Why an image could not be made, opened or served.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +73,17 @@ impl LiveError {
 
 fn schemes_in_words() -> String {
     schemes::ALL.iter().map(|info| info.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a check of a device did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The device cannot be asked.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The scheme's structures contradict each other or the array.
+    #[error(transparent)]
+    Breach(#[from] Breach),
 }
 
 /// Why a device was not switched off in good order. Its next start recovers, as after a power cut.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nand::{ImageFile, Medium};
+use nand::{ImageFile, Medium, Scrubbed};
 
-use crate::error::PowerOffError;
+use crate::error::{CheckError, PowerOffError};
 use crate::reads::Reads;
 use crate::record::Recorder;
 use crate::request::{Answer, Extent, IoError, Request};
@@ -48,6 +48,26 @@ pub trait Export<M: Medium = ImageFile>: Send + Sync {
     /// Whether it was opened for pacing: [`Reads`] then has a ticket for each request, and its answer is due
     /// when that is over.
     fn is_paced(&self) -> bool;
+
+    /// Whether it was opened to be read alone: every request that changes something fails.
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    /// Reads some pages of the array from page `from` on, beside clients, and adds what was found. What has
+    /// another copy is mended. Gives the page to go on with, or `None` at the end. A device without an image
+    /// has nothing to be read.
+    fn scrub(&self, _from: u32, _found: &mut Scrubbed) -> Result<Option<u32>, IoError> {
+        Ok(None)
+    }
+
+    /// From now on [`Export::tend`] does so, too: with the whole array in each `period`.
+    fn scrub_every(&self, _period: Duration) {}
+
+    /// Checks the scheme's own structures against each other and the array.
+    fn check(&self) -> Result<(), CheckError> {
+        Ok(())
+    }
 
     /// Moves virtual time to the wall's, and adds to `tickets` those of requests that are over. Gives how
     /// long no other one will be, unless it comes meanwhile.

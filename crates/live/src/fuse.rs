@@ -112,6 +112,7 @@ pub fn mount(export: Arc<dyn Export>, name: &str, dir: &Path, stop: &Stop) -> Re
         MountOption::Subtype("ftl".into()),
         MountOption::NoAtime,
         MountOption::NoExec,
+        if export.is_read_only() { MountOption::RO } else { MountOption::RW },
     ];
     config.n_threads = Some(threads());
     config.clone_fd = true;

@@ -8,7 +8,7 @@ use ftl::Scheme;
 use nand::timing::NoClock;
 use nand::{Description, Device, FileNand, SimNand, SimOptions};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Opening};
 use crate::error::LiveError;
 use crate::export::Export;
 use crate::settings::Settings;
@@ -37,9 +37,9 @@ pub fn describe(path: &Path) -> Result<(Device, Settings), LiveError> {
     Ok((device, Settings::parse(path, &settings)?))
 }
 
-/// Opens an image with its scheme, recovering what a crash left. `paced`: answers wait for the device model.
-pub fn open(path: &Path, paced: bool) -> Result<(Arc<dyn Export>, Opened), LiveError> {
-    struct Open<'a>(&'a Path, bool);
+/// Opens an image with its scheme, recovering what a crash left.
+pub fn open(path: &Path, how: Opening) -> Result<(Arc<dyn Export>, Opened), LiveError> {
+    struct Open<'a>(&'a Path, Opening);
     impl Visitor for Open<'_> {
         type Out = Result<(Arc<dyn Export>, Opened), LiveError>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
@@ -48,7 +48,7 @@ pub fn open(path: &Path, paced: bool) -> Result<(Arc<dyn Export>, Opened), LiveE
         }
     }
     let (_, settings) = describe(path)?;
-    let opened = schemes::with(&settings.scheme, Open(path, paced));
+    let opened = schemes::with(&settings.scheme, Open(path, how));
     opened.ok_or_else(|| LiveError::Settings {
         image: path.to_owned(),
         why: LiveError::Unknown(settings.scheme).to_string(),

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `nbd/`, `fuse.rs`, `vhost/` | front ends: an NBD server, a file, a virtio disk for virtual machines |
 //! | `metrics.rs`, `convert.rs` | what is counted, for Prometheus; one device's content into another |
+//! | `scrub.rs` | all of an image read and verified; what can be read of it copied out |
 //! | `keeper.rs` | threads that look after devices while they are served |
 //! | `front.rs`, `pace.rs` | a device as front ends use it: batches, and answers that wait |
 //! | `guard.rs` | what a panic ends |
@@ -37,6 +38,7 @@ mod pace;
 mod reads;
 mod record;
 mod request;
+mod scrub;
 mod settings;
 mod snapshot;
 mod stop;
@@ -44,8 +46,8 @@ pub mod vhost;
 
 pub use clock::{Latencies, Latency};
 pub use convert::{convert, Converted};
-pub use engine::Engine;
-pub use error::{LiveError, PowerOffError};
+pub use engine::{Engine, Opening};
+pub use error::{CheckError, LiveError, PowerOffError};
 pub use export::{Export, Served};
 pub use guard::Ended;
 pub use image::{create, describe, open};
@@ -55,6 +57,7 @@ pub use metrics::{publish, publish_from, render};
 pub use reads::Reads;
 pub use record::{Recorded, Recorder};
 pub use request::{Answer, Extent, IoError, Op, Request};
+pub use scrub::{salvage, scrub, SalvageReport, ScrubReport};
 pub use settings::Settings;
-pub use snapshot::{Opened, Snapshot};
+pub use snapshot::{Opened, ScrubCounts, Snapshot};
 pub use stop::Stop;

@@ -248,6 +248,17 @@ fn space(out: &mut Text, shots: &Shots) {
     for (name, shot) in shots {
         out.line("ftl_worn_out", name, &[], f64::from(u8::from(shot.bad_blocks.1)));
     }
+    out.head(
+        "ftl_scrubbed_pages_total",
+        "counter",
+        "Pages read by the scrub beside clients, and what it found",
+    );
+    for (name, shot) in shots {
+        let Some(counts) = &shot.scrubbed else { continue };
+        for (found, count) in [("all", counts.pages), ("mended", counts.mended), ("lost", counts.lost)] {
+            out.line("ftl_scrubbed_pages_total", name, &[("found", found)], count as f64);
+        }
+    }
     out.head("ftl_valid_pages", "gauge", "Pages that hold data of clients");
     for (name, shot) in shots {
         out.line("ftl_valid_pages", name, &[], shot.valid_pages as f64);

@@ -73,8 +73,8 @@ pub enum IoError {
     /// The flash of the device is full: too many of its blocks have failed.
     #[error("no space left on the flash of the device")]
     Full,
-    /// The device is worn out: it can be read, not written.
-    #[error("the device is worn out and read-only")]
+    /// The device is worn out, or was opened to be read alone.
+    #[error("the device is read-only")]
     ReadOnly,
     /// The device is switched off.
     #[error("the device is switched off")]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ftl::{Counters, Memory, Stat};
 use nand::timing::DieUse;
-use nand::{Mounted, WearSpread};
+use nand::{Mounted, Scrubbed, WearSpread};
 
 use crate::clock::Latencies;
 
@@ -48,4 +48,29 @@ pub struct Snapshot {
     pub memory: Memory,
     /// Pages waiting for room on the host's file system.
     pub stuck_pages: usize,
+    /// What the scrub that goes on beside clients has found, if there is one.
+    pub scrubbed: Option<ScrubCounts>,
+}
+
+/// What a scrub that goes on has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubCounts {
+    /// Turns through the whole array.
+    pub turns: u64,
+    /// Pages read.
+    pub pages: u64,
+    /// Damaged copies that were mended from the other one.
+    pub mended: u64,
+    /// Pages and records that cannot be read, counted in each turn.
+    pub lost: u64,
+}
+
+impl ScrubCounts {
+    /// Counts what was found, which is then forgotten.
+    pub(crate) fn take(&mut self, found: &mut Scrubbed) {
+        let found = std::mem::take(found);
+        self.pages += found.pages;
+        self.mended += found.mendable;
+        self.lost += found.lost.len() as u64 + found.unrecorded;
+    }
 }

@@ -13,7 +13,7 @@ use check::LossyMedium;
 use common::{Client as NbdClient, Folder, Server};
 use ftl::schemes::page::PageMap;
 use ftl::{Breach, Config, Flash, Info, Memory, OpenError, Scheme};
-use live::{Answer, Engine, Export, IoError, Op, PowerOffError, Reads, Request, Served};
+use live::{Answer, Engine, Export, IoError, Op, Opening, PowerOffError, Reads, Request, Served};
 use nand::{Description, Device, Done, Fault, FileNand, Geometry, Lpn, Nand, Oob, Ppn};
 
 const PAGE: u32 = 4096;
@@ -167,7 +167,7 @@ fn a_medium_that_breaks_in_idle_time_ends_the_device() {
 fn panicking(folder: &Folder) -> Served {
     let path = folder.0.join("bad");
     FileNand::create(&path, &description()).unwrap();
-    let (engine, _) = Engine::<Failing<PANIC>>::open(&path, false).unwrap();
+    let (engine, _) = Engine::<Failing<PANIC>>::open(&path, Opening::default()).unwrap();
     Served { name: "bad".to_owned(), description: String::new(), export: Arc::new(engine) }
 }
 
@@ -175,7 +175,7 @@ fn panicking(folder: &Folder) -> Served {
 fn a_panic_in_one_device_leaves_the_others_on() {
     let folder = Folder::new("panic");
     let good = folder.image("good", "page");
-    let export = live::open(&good, false).unwrap().0;
+    let export = live::open(&good, Opening::default()).unwrap().0;
     let good = Served { name: "good".to_owned(), description: String::new(), export };
     let mut server = Server::of(&folder, vec![panicking(&folder), good]);
     let mut neighbour = NbdClient::ready(&server, "good", true);

@@ -313,7 +313,7 @@ fn a_client_that_leaves_in_the_middle_harms_nobody() {
     assert!(polite.is_left());
     assert_eq!(server.stop().panic, None);
     // What was acknowledged is there at the next start, which finds a clean image.
-    let (export, opened) = live::open(&folder.0.join("disk"), false).unwrap();
+    let (export, opened) = live::open(&folder.0.join("disk"), live::Opening::default()).unwrap();
     assert!(opened.mounted.clean);
     drop(export);
     let server = Server::start(&folder, &[folder.0.join("disk")]);

@@ -44,7 +44,8 @@ impl Server {
     fn start(folder: &Folder, image: &Path, paced: bool) -> Server {
         let path = folder.0.join("vhost");
         let socket = server::Socket::bind(&path).unwrap();
-        let (export, stop) = (live::open(image, paced).unwrap().0, Stop::new().unwrap());
+        let (export, stop) =
+            (live::open(image, live::Opening { paced, read_only: false }).unwrap().0, Stop::new().unwrap());
         let (theirs, asked) = (export.clone(), stop.clone());
         let thread = std::thread::spawn(move || server::serve(&socket, theirs, "disk", &asked).unwrap());
         Server { socket: path, export, stop, thread }

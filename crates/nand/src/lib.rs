@@ -49,5 +49,6 @@ pub use device::{parse_size, Device, DeviceError, SizeError};
 pub use energy::{Energy, EnergyModel};
 pub use file::{
     describe, image_parts, Description, Fetch, FileNand, ImageError, ImageFile, Medium, Mounted, Reader,
+    Salvage, Salvaged, Scrub, Scrubbed,
 };
 pub use sim::{SimNand, SimOptions, WearSpread};

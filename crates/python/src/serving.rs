@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use live::{Address, Ended, Export, Listeners, LiveError, Served, Settings, Snapshot, Stop};
+use live::{Address, Ended, Export, Listeners, LiveError, Opening, Served, Settings, Snapshot, Stop};
 use pyo3::prelude::*;
 use serde_json::json;
 use sim::setup::SchemeSpec;
@@ -81,7 +81,7 @@ impl Server {
 fn open(path: &Path, address: Address, paced: bool) -> Result<Server, LiveError> {
     let listeners = Listeners::bind(&[address])?;
     let stop = Stop::new()?;
-    let (export, _) = live::open(path, paced)?;
+    let (export, _) = live::open(path, Opening { paced, read_only: false })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let served = Served { name, description: "ftlkit".to_owned(), export: export.clone() };
     let addresses = listeners.addresses().to_vec();

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use ftl::{Config, Device, HostOp, Scheme, Seen};
-use nand::{Done, FileNand, Lpn, Medium, Nand};
+use nand::{Done, FileNand, Lpn, Medium, Nand, Salvage, Salvaged};
 
+use super::Outcome;
 use crate::dice::Dice;
 use crate::lossy::{Loss, LossyMedium};
 use crate::world::{inside_mut, unboxed, Array};
@@ -85,9 +86,7 @@ impl<S: Scheme> Served<S> {
         if let Err(error) = read {
             return Ok(Err(format!("LPN {lpn}: {error}")));
         }
-        let word =
-            |at: usize| content[at..at + 8].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte));
-        let stamp = word(8);
+        let stamp = word(&content, 8);
         if content != stamped(lpn, stamp, content.len()) {
             return Err(format!("LPN {lpn} holds bytes that nobody wrote there"));
         }
@@ -98,6 +97,10 @@ impl<S: Scheme> Served<S> {
         self.device.power_off().map_err(|fault| format!("power off: {fault}"))?;
         unboxed::<FileNand<LossyMedium>>(self.device.into_nand()).close().map_err(|error| error.to_string())
     }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte))
 }
 
 /// The content of a page.
@@ -194,6 +197,28 @@ impl Owner {
         served.sync()?;
         self.older.iter_mut().for_each(Vec::clear);
         Ok(())
+    }
+
+    /// Whether an image that is refused for this reason gives back what can be read of it: each page that is
+    /// found was written there once, and none is missing unless something is.
+    pub fn salvage(&self, medium: &LossyMedium, device: &nand::Device, refused: String) -> (Outcome, String) {
+        let salvage = match Salvage::on(medium.clone(), Path::new("image")) {
+            Ok(salvage) => salvage,
+            Err(error) => return (Outcome::Refused, error.to_string()),
+        };
+        let mut content = vec![0; device.geometry.page_bytes as usize];
+        for (lpn, held) in (0..).zip(&self.held) {
+            let found = salvage.read(Lpn(lpn), &mut content);
+            let is_there = matches!(found, Salvaged::Newest | Salvaged::Older);
+            if is_there && content != stamped(lpn, word(&content, 8), content.len()) {
+                return (Outcome::Wrong, format!("salvage of LPN {lpn} gives bytes that nobody wrote there"));
+            }
+            let is_sure = held.is_some() && self.older[lpn as usize].is_empty();
+            if is_sure && found == Salvaged::Nothing && salvage.unrecorded() == 0 {
+                return (Outcome::Wrong, format!("salvage knows nothing of LPN {lpn}: {refused}"));
+            }
+        }
+        (Outcome::Refused, refused)
     }
 
     /// Reads every page. An error: one holds what it must not hold. Else the first that cannot be read, if

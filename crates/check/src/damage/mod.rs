@@ -26,6 +26,8 @@ use device::{Owner, Served};
 const TRIES_A_SEED: u64 = 300;
 /// Sectors of a part that are looked at for one that is in use.
 const ATTEMPTS: u32 = 64;
+/// One try in so many damages the other copy, too.
+const BOTH: u64 = 5;
 
 /// What to damage.
 #[derive(Clone, Debug)]
@@ -66,8 +68,9 @@ impl Outcome {
 /// What the tries came to.
 #[derive(Clone, Debug, Default)]
 pub struct DamageReport {
-    /// How many ended how, by what was damaged; each in the order of [`Outcome::ALL`].
-    pub parts: BTreeMap<&'static str, [u64; 5]>,
+    /// How many ended how, by what was damaged and whether it was in both copies; each in the order of
+    /// [`Outcome::ALL`].
+    pub parts: BTreeMap<(&'static str, bool), [u64; 5]>,
     /// The first finding.
     pub finding: Option<Failure>,
 }
@@ -117,9 +120,12 @@ fn campaign<S: Scheme + Clone>(
         for number in numbers {
             let mut dice = Dice::branch(seed, 1000 + number);
             let image = &images[(number % 3) as usize];
-            let place = image.place(&mut dice);
+            let mut place = image.place(&mut dice);
+            if number % BOTH == BOTH - 1 {
+                image.damage_the_other_copy(&mut place);
+            }
             let (outcome, what) = image.attempt::<S>(&place, &mut dice);
-            report.parts.entry(place.part).or_default()[outcome as usize] += 1;
+            report.parts.entry(place.name()).or_default()[outcome as usize] += 1;
             if outcome >= Outcome::Wrong {
                 let what = format!("{} of an image that {}: {what}", place.in_words(), image.how);
                 report.finding.get_or_insert_with(|| finding(options, seed, number, what));
@@ -139,13 +145,21 @@ fn campaign<S: Scheme + Clone>(
 struct Place {
     part: &'static str,
     at: u64,
+    /// Where the same is found in the other copy.
+    other: Option<u64>,
     bytes: Vec<u8>,
     how: &'static str,
 }
 
 impl Place {
+    /// The part, and whether it is damaged in both copies.
+    fn name(&self) -> (&'static str, bool) {
+        (self.part, self.other.is_some())
+    }
+
     fn in_words(&self) -> String {
-        format!("{} at byte {} of the file ({})", self.how, self.at, self.part)
+        let other = self.other.map_or(String::new(), |other| format!(", and at byte {other}"));
+        format!("{} at byte {}{other} of the file ({})", self.how, self.at, self.part)
     }
 }
 
@@ -197,7 +211,7 @@ impl Image {
         medium.read_at(&mut bytes, 0).map_err(|error| error.to_string())?;
         let restarted = loss == Some(Loss::Power);
         let image = Image { shape, how, bytes: Arc::new(bytes), restarted, owner };
-        let nothing = Place { part: "nothing", at: 0, bytes: Vec::new(), how: "nothing" };
+        let nothing = Place { part: "nothing", at: 0, other: None, bytes: Vec::new(), how: "nothing" };
         match image.attempt::<S>(&nothing, &mut dice) {
             (Outcome::Right, _) => Ok(image),
             (outcome, what) => Err(format!("an undamaged image that {how}: {outcome:?}, {what}")),
@@ -231,7 +245,7 @@ impl Image {
     fn damage_at(&self, part: &'static str, at: u64, dice: &mut Dice) -> Place {
         if !dice.once_in(4) {
             let bytes = vec![self.bytes[at as usize] ^ 1 << dice.below(8)];
-            return Place { part, at, bytes, how: "a flipped bit" };
+            return Place { part, at, other: None, bytes, how: "a flipped bit" };
         }
         let length = [512, 4096][dice.below(2) as usize];
         let (bytes, how) = match dice.below(3) {
@@ -239,13 +253,43 @@ impl Image {
             1 => (vec![0xFF; length as usize], "ones"),
             _ => ((0..length).map(|_| dice.any() as u8).collect(), "noise"),
         };
-        Place { part, at: at / length * length, bytes, how }
+        Place { part, at: at / length * length, other: None, bytes, how }
+    }
+
+    /// Damages the same bytes of the other copy of a place, if it has one. Zeros in both copies of what was
+    /// written last cannot be told from what was never written.
+    fn damage_the_other_copy(&self, place: &mut Place) {
+        if place.how == "zeros" {
+            return;
+        }
+        let parts = image_parts(&self.shape.device.geometry);
+        let twin = match place.part {
+            "data" => "mirrored data",
+            "mirrored data" => "data",
+            part => part,
+        };
+        let Some(here) =
+            parts.iter().position(|(part, range)| *part == place.part && range.contains(&place.at))
+        else {
+            return;
+        };
+        let same: Vec<usize> = (0..parts.len()).filter(|&index| parts[index].0 == twin).collect();
+        // Copies of a part follow one another: of the state, those of even generations first.
+        let other = match same.iter().position(|&index| index == here) {
+            Some(at) => same[at ^ 1],
+            None => same[0],
+        };
+        let at = place.at - parts[here].1.start + parts[other].1.start;
+        let is_used = self.bytes[at as usize / 512 * 512..][..512].iter().any(|&byte| byte != 0);
+        place.other = Some(at).filter(|_| is_used);
     }
 
     /// Damages the image there, opens it and reads it; twice, with writes in between.
     fn attempt<S: Scheme + Clone>(&self, place: &Place, dice: &mut Dice) -> (Outcome, String) {
         let medium = LossyMedium::of_image(self.bytes.clone(), self.restarted);
-        medium.damage(place.at, &place.bytes);
+        for at in [Some(place.at), place.other].into_iter().flatten() {
+            medium.damage(at, &place.bytes);
+        }
         let tried = catch_unwind(AssertUnwindSafe(|| self.judge::<S>(&medium, dice)));
         tried.unwrap_or_else(|panic| (Outcome::Panic, panic_text(panic.as_ref())))
     }
@@ -262,7 +306,7 @@ impl Image {
                 Err(what) if round > 0 => {
                     return (Outcome::Wrong, format!("it was opened once, and then refused: {what}"));
                 }
-                Err(what) => return (Outcome::Refused, what),
+                Err(what) => return owner.salvage(medium, &self.shape.device, what),
             };
             match owner.compare(&mut served) {
                 Ok(None) => {}

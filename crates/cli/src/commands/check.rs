@@ -190,14 +190,14 @@ fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
     });
     let header = ["scheme", "damaged", "right", "error", "refused", "WRONG", "PANIC"];
     let mut grid = Grid::new("Damaged images", header);
-    let (mut parts, mut first) = (BTreeMap::<&str, [u64; 5]>::new(), None);
+    let (mut parts, mut first) = (BTreeMap::<(&str, bool), [u64; 5]>::new(), None);
     for (scheme, result) in schemes.iter().zip(results) {
         match result.ok_or_else(|| without_result(scheme))? {
             Ok(report) => {
                 let counts = Outcome::ALL.map(|outcome| whole(report.count(outcome)));
                 grid.row([scheme.to_string(), whole(report.tries())].into_iter().chain(counts));
                 for (part, counts) in &report.parts {
-                    let all = parts.entry(part).or_default();
+                    let all = parts.entry(*part).or_default();
                     all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
                 }
                 first = first.or_else(|| report.finding.map(|finding| (scheme, finding)));
@@ -211,8 +211,9 @@ fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
     }
     let header = ["damaged part", "places", "right", "error", "refused", "WRONG", "PANIC"];
     let mut by_part = Grid::new("By part of the image", header);
-    for (part, counts) in parts {
-        let cells = [part.to_owned(), whole(counts.iter().sum())];
+    for ((part, is_in_both), counts) in parts {
+        let name = if is_in_both { format!("{part}, both copies") } else { part.to_owned() };
+        let cells = [name, whole(counts.iter().sum())];
         by_part.row(cells.into_iter().chain(counts.map(whole)));
     }
     say(&(grid.text() + &by_part.text()))?;

@@ -5,7 +5,7 @@ use clap::Subcommand;
 
 use super::repeat::Again;
 use super::stop::Stop;
-use super::{bench, check, live, mount, paper, stored, study, vhost};
+use super::{bench, check, live, mount, paper, scrub, stored, study, vhost};
 
 /// What is left out without the feature.
 #[derive(Subcommand)]
@@ -28,6 +28,8 @@ pub(crate) enum Complete {
     Info(live::InfoArgs),
     /// Make an image of another scheme or device with the same content
     Convert(live::ConvertArgs),
+    /// Read and verify all of an image; mend it, or copy out what can be read
+    Scrub(scrub::ScrubArgs),
     /// Serve images as block devices (NBD)
     Serve(live::ServeArgs),
     /// Make an image a file, or a loop device, for any program (FUSE)
@@ -49,6 +51,7 @@ impl Complete {
             Complete::Create(args) => live::create(args),
             Complete::Info(args) => live::info(args),
             Complete::Convert(args) => live::convert(args),
+            Complete::Scrub(args) => scrub::scrub(&args),
             Complete::Serve(args) => live::serve(args),
             Complete::Mount(args) => mount::mount(args),
             Complete::Vhost(args) => vhost::vhost(args),

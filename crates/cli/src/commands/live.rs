@@ -71,9 +71,9 @@ Examples:
   ftl convert disk.ftl disk-tpftl.ftl --scheme tpftl
   ftl convert small.ftl large.ftl --device femu-32g --cache 2MiB
 
-The old image stays as it is, but for what opening it recovers. The new one is there as a whole or not at all.")]
+Nothing is written to the old image. The new one is there as a whole or not at all.")]
 pub(crate) struct ConvertArgs {
-    /// Image to take the content from; nobody may be using it
+    /// Image to take the content from; nobody may be writing to it
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
     /// Image to make

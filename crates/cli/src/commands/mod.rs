@@ -12,6 +12,7 @@
 //! | `bench.rs` | `ftl bench` |
 //! | `check.rs` | `ftl check` |
 //! | `live.rs` | `ftl create`, `ftl info`, `ftl convert`, `ftl serve` |
+//! | `scrub.rs` | `ftl scrub` |
 //! | `mount.rs`, `vhost.rs` | `ftl mount`, `ftl vhost` |
 //! | `record.rs` | what a live device sees, as a trace |
 //! | `top.rs` | `ftl top` |
@@ -55,6 +56,8 @@ mod progress;
 #[cfg(feature = "complete")]
 mod record;
 mod repeat;
+#[cfg(feature = "complete")]
+mod scrub;
 #[cfg(feature = "complete")]
 mod serving;
 mod shell;

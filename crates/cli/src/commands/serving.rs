@@ -4,13 +4,15 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use live::{Opened, Served, Snapshot, Stop as ServerStop};
+use live::{Opened, Opening, Served, Snapshot, Stop as ServerStop};
 use nand::PageKind;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sim::format::{bytes, digits, percent, time, whole};
+use sim::setup::time_ns;
 
 use super::record::{check_name, Recording};
 use super::stop::{note, say, Stop, INTERRUPTED};
@@ -27,6 +29,12 @@ pub(super) struct Serving {
     /// Write what the device sees as a trace: FILE.iolog (fio's) or FILE.parquet; of one image only
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Let clients read and not write; nothing is written to the image, and others may read it, too
+    #[arg(long, conflicts_with = "scrub")]
+    read_only: bool,
+    /// Read and verify all of the image in this time, such as 24h, beside clients and again and again
+    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    scrub: Option<u64>,
     /// Say nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -60,9 +68,10 @@ impl Serving {
                 )));
             }
         }
-        let (mut served, mut unserved) = (Vec::new(), None);
+        let how = Opening { paced: self.pace, read_only: self.read_only };
+        let (mut served, mut unserved): (Vec<Served>, _) = (Vec::new(), None);
         for image in images {
-            match open(image, self.pace, self.quiet) {
+            match open(image, how, self.quiet) {
                 Ok(one) => served.push(one),
                 Err(Stop::User(why)) if images.len() > 1 => {
                     note(&format!("not served: {why}"));
@@ -73,6 +82,9 @@ impl Serving {
         }
         if served.is_empty() {
             return Err(unserved.unwrap_or_else(|| Stop::user("there is no image to be served")));
+        }
+        if let Some(period) = self.scrub {
+            served.iter().for_each(|one| one.export.scrub_every(Duration::from_nanos(period)));
         }
         let recording = self.record.as_deref().map(|file| Recording::start(file, served[0].export.as_ref()));
         let recording = recording.transpose()?;
@@ -121,7 +133,11 @@ impl Devices {
             match export.power_off() {
                 Ok(()) => {
                     if let Some(snapshot) = snapshot.filter(|_| !self.quiet) {
-                        say(&farewell(name, &snapshot))?;
+                        let how = match export.is_read_only() {
+                            true => "closed; nothing was written to its image",
+                            false => "switched off in good order",
+                        };
+                        say(&farewell(name, how, &snapshot))?;
                     }
                 }
                 Err(error) => {
@@ -142,10 +158,13 @@ impl Devices {
 }
 
 /// Opens an image and says what was found.
-fn open(image: &Path, paced: bool, quiet: bool) -> Result<Served, Stop> {
-    let (export, opened) = live::open(image, paced)?;
+fn open(image: &Path, how: Opening, quiet: bool) -> Result<Served, Stop> {
+    let (export, opened) = live::open(image, how)?;
     if !quiet {
         say(&recovered(image, &opened))?;
+        if how.read_only {
+            say("  read-only nothing is written to the image; what recovery does stays in memory\n")?;
+        }
     }
     let (device, settings) = live::describe(image)?;
     let description = format!("{} with {}", device.name, settings.scheme);
@@ -175,7 +194,7 @@ fn name_of(image: &Path) -> String {
 }
 
 /// What opening an image found, step by step.
-fn recovered(image: &Path, opened: &Opened) -> String {
+pub(super) fn recovered(image: &Path, opened: &Opened) -> String {
     let Opened { mounted, steps, counters, worn_out } = opened;
     let ms = |ns: u128| time(ns as f64);
     let mut out = format!(
@@ -190,7 +209,7 @@ fn recovered(image: &Path, opened: &Opened) -> String {
             }
         }
     );
-    let list = |steps: &[(&'static str, std::time::Duration)]| {
+    let list = |steps: &[(&'static str, Duration)]| {
         let each = steps.iter().map(|(name, took)| format!("{name} {}", ms(took.as_nanos())));
         each.collect::<Vec<_>>().join(", ")
     };
@@ -207,7 +226,7 @@ fn recovered(image: &Path, opened: &Opened) -> String {
     if mounted.healed > 0 {
         let _ = writeln!(
             out,
-            "  damage    {} records were damaged, and are restored from their other copies",
+            "  damage    {} copies of records were damaged; the other copies count, and they are restored",
             whole(mounted.healed)
         );
     }
@@ -232,9 +251,9 @@ fn recovered(image: &Path, opened: &Opened) -> String {
 }
 
 /// What the device did while it was served.
-fn farewell(name: &str, snapshot: &Snapshot) -> String {
+fn farewell(name: &str, how: &str, snapshot: &Snapshot) -> String {
     let counters = &snapshot.counters;
-    let mut out = format!("{name}: switched off in good order\n");
+    let mut out = format!("{name}: {how}\n");
     for (kind, (device, wall)) in live::Latencies::KINDS
         .iter()
         .zip(snapshot.virtual_latency.0.iter().zip(&snapshot.wall_latency.0))
@@ -247,6 +266,15 @@ fn farewell(name: &str, snapshot: &Snapshot) -> String {
             time(device.quantile_ns(0.99) as f64),
             time(wall.mean_ns()),
             time(wall.quantile_ns(0.99) as f64),
+        );
+    }
+    if let Some(scrubbed) = &snapshot.scrubbed {
+        out += &format!(
+            "  scrub     {} pages read in {} whole turns: {} copies mended, {} pages lost\n",
+            whole(scrubbed.pages),
+            scrubbed.turns,
+            whole(scrubbed.mended),
+            whole(scrubbed.lost)
         );
     }
     let amplification = counters.write_amplification().map_or("-".to_owned(), digits);

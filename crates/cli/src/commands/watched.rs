@@ -93,6 +93,7 @@ impl Progress for Watched<'_> {
             wear: look.wear,
             memory: look.memory,
             stuck_pages: 0,
+            scrubbed: None,
         };
         let mut shots = self.shots.lock().unwrap_or_else(PoisonError::into_inner);
         shots[run] = Some((self.names[run].clone(), shot));

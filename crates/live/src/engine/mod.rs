@@ -16,6 +16,7 @@
 
 mod extents;
 mod pages;
+mod scrub;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
@@ -26,10 +27,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use ftl::{Device, Scheme};
 use nand::timing::{Queued, Timing};
-use nand::{FileNand, ImageFile, Medium, Mounted, Nand};
+use nand::{FileNand, ImageFile, Medium, Mounted, Nand, Scrubbed};
 
 use crate::clock::{Clock, Latencies};
-use crate::error::{LiveError, PowerOffError};
+use crate::error::{CheckError, LiveError, PowerOffError};
 use crate::export::Export;
 use crate::guard::words;
 use crate::reads::Reads;
@@ -39,9 +40,19 @@ use crate::settings::Settings;
 use crate::snapshot::{Opened, Snapshot};
 
 use pages::Core;
+use scrub::Scrubbing;
 
 /// Operations not synced after which the engine syncs unasked, so that opening after a power cut is short.
 const SYNC_EVERY: u64 = 1 << 16;
+
+/// How an image is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// Answers wait until the device model gives them.
+    pub paced: bool,
+    /// Nothing is written to the image, and clients cannot write. What recovery has to write stays in memory.
+    pub read_only: bool,
+}
 
 /// A live device.
 pub struct Engine<S, M: Medium = ImageFile> {
@@ -62,29 +73,30 @@ pub struct Engine<S, M: Medium = ImageFile> {
     /// Batches so far, to see whether there was one.
     batches: AtomicU64,
     exported_bytes: u64,
+    pages: u32,
     page_bytes: u32,
-    /// It was opened for pacing.
-    is_paced: bool,
+    how: Opening,
+    scrubbing: Mutex<Option<Scrubbing>>,
 }
 
 impl<S: Scheme> Engine<S> {
-    /// Opens the image at `path`, which must be for this scheme. `paced`: answers wait until the device model
-    /// gives them.
-    pub fn open(path: &Path, paced: bool) -> Result<(Engine<S>, Opened), LiveError> {
-        Engine::start(FileNand::open(path)?, path, paced)
+    /// Opens the image at `path`, which must be for this scheme.
+    pub fn open(path: &Path, how: Opening) -> Result<(Engine<S>, Opened), LiveError> {
+        let opened = if how.read_only { FileNand::open_read_only(path) } else { FileNand::open(path) };
+        Engine::start(opened?, path, how)
     }
 }
 
 impl<S: Scheme, M: Medium> Engine<S, M> {
     /// Opens an image on any medium; `path` is its name in errors.
     pub fn open_on(medium: M, path: &Path) -> Result<(Engine<S, M>, Opened), LiveError> {
-        Engine::start(FileNand::on(medium, path)?, path, false)
+        Engine::start(FileNand::on(medium, path)?, path, Opening::default())
     }
 
     fn start(
         (nand, description, mounted): (FileNand<M>, nand::Description, Mounted),
         path: &Path,
-        paced: bool,
+        how: Opening,
     ) -> Result<(Engine<S, M>, Opened), LiveError> {
         let settings = Settings::parse(path, &description.settings)?;
         let device = description.device;
@@ -105,7 +117,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
         let landed = opening.nand().sequence();
         let core = Core {
             device: opening.map_nand(|nand| nand.with_timing(timing)),
-            clock: Clock::new(paced),
+            clock: Clock::new(how.paced),
             broken: false,
             blank: Bytes::from(vec![0; geometry.page_bytes as usize]),
             recording: None,
@@ -121,8 +133,10 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             waiting: AtomicUsize::new(0),
             batches: AtomicU64::new(0),
             exported_bytes: device.exported_bytes(),
+            pages: geometry.pages(),
             page_bytes: geometry.page_bytes,
-            is_paced: paced,
+            how,
+            scrubbing: Mutex::new(None),
         };
         Ok((engine, opened))
     }
@@ -143,7 +157,11 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
     }
 
     fn is_paced(&self) -> bool {
-        self.is_paced
+        self.how.paced
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.how.read_only
     }
 
     fn submit(&self, batch: &[Request], reads: &mut Reads<M>, answers: &mut Vec<Result<Answer, IoError>>) {
@@ -163,6 +181,10 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
         let mut landing = core.land();
         for request in batch {
             let answer = match landing {
+                _ if self.how.read_only && !matches!(request.op, Op::Read | Op::Flush) => {
+                    reads.tickets.push(None);
+                    Err(IoError::ReadOnly)
+                }
                 Err(error) if request.op != Op::Read => {
                     reads.tickets.push(None);
                     Err(error)
@@ -228,7 +250,7 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
         if let Ok(mut guard) = self.enter() {
             let Some(core) = guard.as_mut().filter(|core| !core.broken) else { return };
             core.clock.catch_up(core.device.nand_mut().timing());
-            if idle && core.land().is_ok() {
+            if idle && !self.how.read_only && core.land().is_ok() {
                 core.broken |= core.device.idle().is_err_and(|fault| fault.is_fatal());
                 if core.land().is_ok() {
                     self.landed.store(core.device.nand().sequence(), Ordering::Release);
@@ -244,6 +266,7 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
             // Who asks for durability hears of a failure himself.
             let _ = self.make_durable(sequence);
         }
+        self.go_on_scrubbing();
     }
 
     fn over(&self, tickets: &mut Vec<u64>) -> Result<Option<Duration>, IoError> {
@@ -258,7 +281,7 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
 
     fn restart(&self, paced: bool) {
         if let Ok(Some(core)) = self.enter().as_mut().map(|guard| guard.as_mut()) {
-            core.clock.restart(core.device.nand_mut().timing(), paced && self.is_paced);
+            core.clock.restart(core.device.nand_mut().timing(), paced && self.how.paced);
             core.device.take_counters();
         }
         if let Ok(mut wall) = self.wall.lock() {
@@ -270,6 +293,20 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
         if let Ok(Some(core)) = self.enter().as_mut().map(|guard| guard.as_mut()) {
             core.recording = Some(Recording::new(to));
         }
+    }
+
+    fn scrub(&self, from: u32, found: &mut Scrubbed) -> Result<Option<u32>, IoError> {
+        self.scrub_pages(from, found)
+    }
+
+    fn scrub_every(&self, period: Duration) {
+        self.begin_scrubbing(period);
+    }
+
+    fn check(&self) -> Result<(), CheckError> {
+        let guard = self.enter()?;
+        let core = guard.as_ref().ok_or(IoError::Off)?;
+        Ok(core.device.check()?)
     }
 
     fn arrived(&self, requests: usize) {
@@ -306,6 +343,7 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
             wear: device.nand().wear(),
             memory: device.memory(),
             stuck_pages: device.nand().staged_pages(),
+            scrubbed: self.scrubbed(),
         })
     }
 
@@ -316,6 +354,9 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
     fn power_off(&self) -> Result<(), PowerOffError> {
         let core = self.enter().map_err(|_| PowerOffError::Panicked)?.take();
         let Some(Core { mut device, broken, .. }) = core else { return Ok(()) };
+        if self.how.read_only {
+            return Ok(());
+        }
         if broken || self.unsyncable.load(Ordering::Relaxed) {
             return Err(PowerOffError::Broken);
         }

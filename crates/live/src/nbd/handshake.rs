@@ -25,6 +25,8 @@ pub struct Offer {
     pub size: u64,
     /// Bytes of a page: the size that suits it best.
     pub page_bytes: u32,
+    /// It can be read alone.
+    pub read_only: bool,
 }
 
 /// What client and server agreed on.
@@ -159,8 +161,11 @@ impl<T: Read + Write> Handshake<'_, T> {
         self.offers.iter().position(|offer| offer.name.as_bytes() == name)
     }
 
-    fn flags(&self) -> u16 {
+    fn flags(&self, offer: &Offer) -> u16 {
         let df = if self.structured { can::DF } else { 0 };
+        if offer.read_only {
+            return can::HAS_FLAGS | can::READ_ONLY | can::FLUSH | can::MULTI_CONN | df;
+        }
         can::HAS_FLAGS
             | can::FLUSH
             | can::FUA
@@ -176,7 +181,7 @@ impl<T: Read + Write> Handshake<'_, T> {
         let export = self.find(name).ok_or_else(|| violation("an export of that name is not served"))?;
         let mut bytes = Vec::with_capacity(134);
         bytes.extend_from_slice(&self.offers[export].size.to_be_bytes());
-        bytes.extend_from_slice(&self.flags().to_be_bytes());
+        bytes.extend_from_slice(&self.flags(&self.offers[export]).to_be_bytes());
         if !self.no_zeroes {
             bytes.resize(10 + 124, 0);
         }
@@ -209,7 +214,7 @@ impl<T: Read + Write> Handshake<'_, T> {
         let mut answer = |kind: u16, parts: &[&[u8]]| {
             answers.push([&kind.to_be_bytes()[..], &parts.concat()].concat());
         };
-        answer(info::EXPORT, &[&offer.size.to_be_bytes(), &self.flags().to_be_bytes()]);
+        answer(info::EXPORT, &[&offer.size.to_be_bytes(), &self.flags(offer).to_be_bytes()]);
         let sizes = [wire::MIN_BLOCK, offer.page_bytes, wire::MAX_BLOCK].map(u32::to_be_bytes);
         answer(info::BLOCK_SIZE, &[&sizes.concat()]);
         if asked.contains(&info::NAME) {

@@ -103,6 +103,7 @@ pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<
         description: served.description.clone(),
         size: served.export.exported_bytes(),
         page_bytes: served.export.page_bytes(),
+        read_only: served.export.is_read_only(),
     };
     let exports: Vec<Arc<dyn Export>> = served.iter().map(|served| served.export.clone()).collect();
     let shared = Arc::new(Shared {

@@ -43,6 +43,7 @@ pub mod info {
 /// Transmission flags.
 pub mod can {
     pub const HAS_FLAGS: u16 = 1;
+    pub const READ_ONLY: u16 = 1 << 1;
     pub const FLUSH: u16 = 1 << 2;
     pub const FUA: u16 = 1 << 3;
     pub const TRIM: u16 = 1 << 5;

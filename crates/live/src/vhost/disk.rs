@@ -28,6 +28,7 @@ const MOST_BYTES: usize = 32 << 20;
 const MOST_SECTORS: u32 = 1 << 21;
 
 const FEATURE_SEG_MAX: u64 = 1 << 2;
+const FEATURE_RO: u64 = 1 << 5;
 const FEATURE_BLK_SIZE: u64 = 1 << 6;
 const FEATURE_FLUSH: u64 = 1 << 9;
 const FEATURE_TOPOLOGY: u64 = 1 << 10;
@@ -274,7 +275,9 @@ impl VhostUserBackend for Disk {
     }
 
     fn features(&self) -> u64 {
+        let read_only = if self.front.export().is_read_only() { FEATURE_RO } else { 0 };
         FEATURE_SEG_MAX
+            | read_only
             | FEATURE_BLK_SIZE
             | FEATURE_FLUSH
             | FEATURE_TOPOLOGY

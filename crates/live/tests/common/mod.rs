@@ -79,7 +79,7 @@ impl Server {
         let open = |image: &PathBuf| Served {
             name: image.file_name().unwrap().to_string_lossy().into_owned(),
             description: "for a test".to_owned(),
-            export: live::open(image, paced).unwrap().0,
+            export: live::open(image, live::Opening { paced, read_only: false }).unwrap().0,
         };
         Server::of(folder, images.iter().map(open).collect())
     }

@@ -37,7 +37,10 @@ pub enum ImageError {
         format: u32,
     },
     /// The file is an image no more.
-    #[error("{path}: {what}; the image is damaged, restore it from a copy")]
+    #[error(
+        "{path}: {what}; the image is damaged: restore it from a copy, or copy out what can be read with `ftl scrub {path} \
+         --salvage DIR`"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -46,7 +49,8 @@ pub enum ImageError {
     },
     /// Somebody uses it.
     #[error(
-        "{0}: the image is in use by another process; stop that one first (an image has one user at a time)"
+        "{0}: the image is in use by another process; stop that one first (an image has one user at a time, or several that \
+         only read it)"
     )]
     Locked(PathBuf),
     /// The description does not fit.
@@ -116,16 +120,21 @@ pub(super) fn make_file(
     synced.map_err(failed(path, "the folder of the image cannot be made durable"))
 }
 
-/// Opens an image for this process alone.
-pub(super) fn open_file(path: &Path) -> Result<File, ImageError> {
-    let file = match OpenOptions::new().read(true).write(true).open(path) {
+/// Opens an image for this process alone, or with others to be read.
+pub(super) fn open_file(path: &Path, read_only: bool) -> Result<File, ImageError> {
+    let file = match OpenOptions::new().read(true).write(!read_only).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(ImageError::Missing(path.to_owned()));
         }
+        Err(error) if read_only => return Err(failed(path, "the image cannot be opened")(error)),
         Err(error) => return Err(failed(path, "the image cannot be opened for writing")(error)),
     };
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    let lock = match read_only {
+        true => FlockOperation::NonBlockingLockShared,
+        false => FlockOperation::NonBlockingLockExclusive,
+    };
+    match rustix::fs::flock(&file, lock) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(ImageError::Locked(path.to_owned())),
         Err(error) => Err(failed(path, "the image cannot be locked")(error.into())),

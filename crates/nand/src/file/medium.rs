@@ -24,7 +24,7 @@ pub trait Medium: Send + Sync + 'static {
     /// Returns when everything written before the call is durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Gives back the space of a range, which reads as zeros from now on.
+    /// Gives back the space of a range that nobody reads again before it is written.
     fn punch(&self, offset: u64, length: u64) -> io::Result<()>;
 
     /// What has kept everything written so far, synced or not, as long as it stays the same: for a file the

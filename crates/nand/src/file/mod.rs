@@ -23,9 +23,12 @@ mod copies;
 mod format;
 mod held;
 mod image;
+mod kept;
 mod medium;
 mod mount;
 mod readers;
+mod salvage;
+mod scrub;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -54,6 +57,8 @@ pub use image::{describe, Description, ImageError};
 pub use medium::Medium;
 pub use mount::Mounted;
 pub use readers::{Fetch, Reader};
+pub use salvage::{Salvage, Salvaged};
+pub use scrub::{Scrub, Scrubbed};
 pub use view::ImageFile;
 
 use readers::{Readers, Rescued};
@@ -132,7 +137,13 @@ impl FileNand {
 
     /// Opens an image for this process alone, and says what was found.
     pub fn open(path: &Path) -> Result<(FileNand, Description, Mounted), ImageError> {
-        FileNand::on(ImageFile::new(image::open_file(path)?), path)
+        FileNand::on(ImageFile::new(image::open_file(path, false)?), path)
+    }
+
+    /// Opens an image to which nothing is written: what recovery mends and programs stays in memory. Others
+    /// may read it at the same time.
+    pub fn open_read_only(path: &Path) -> Result<(FileNand, Description, Mounted), ImageError> {
+        FileNand::on(ImageFile::read_only(image::open_file(path, true)?), path)
     }
 }
 

@@ -23,6 +23,16 @@ pub struct Fetch {
     pub(super) staged: Option<Bytes>,
 }
 
+impl Fetch {
+    /// Whether `data` are what was written.
+    fn compare(&self, data: &[u8]) -> io::Result<()> {
+        if crc32fast::hash(data) == self.crc {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("the data of page {} are not what was written", self.ppn.0)))
+    }
+}
+
 /// How many readings are under way.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
@@ -84,15 +94,16 @@ impl<M: Medium> Reader<M> {
                 }
             }
         }
-        for (fetch, page) in fetches.iter().zip(to.chunks_exact(page_bytes)) {
-            if crc32fast::hash(page) != fetch.crc {
-                return Err(io::Error::other(format!(
-                    "the data of page {} are not what was written",
-                    fetch.ppn.0
-                )));
-            }
+        fetches.iter().zip(to.chunks_exact(page_bytes)).try_for_each(|(fetch, page)| fetch.compare(page))
+    }
+
+    /// The same for one page that holds no user data, from the second place where its data lie.
+    pub(super) fn read_mirror(&self, fetch: &Fetch, to: &mut [u8]) -> io::Result<()> {
+        match self.kept(fetch) {
+            Some(kept) => to.copy_from_slice(kept),
+            None => self.medium.read_written(to, self.places.mirror(fetch.ppn.0))?,
         }
-        Ok(())
+        fetch.compare(to)
     }
 }
 

@@ -414,3 +414,113 @@ fn an_image_is_its_owners_alone() {
         assert_eq!(scratch.0.metadata().unwrap().mode() & 0o777, 0o600);
     }
 }
+
+#[test]
+fn an_image_that_is_only_read_is_not_written_to() {
+    for scratch in Scratch::images("readonly") {
+        scratch.filled(false);
+        let places = Places::new(&description().device.geometry);
+        scratch.flip(places.page(0, 3) + 5);
+        let before = scratch.bytes();
+        let (mut one, _, mounted) = FileNand::open_read_only(&scratch.0).unwrap();
+        let (mut other, ..) = FileNand::open_read_only(&scratch.0).unwrap();
+        assert_eq!(mounted.healed, 1);
+        let refused = FileNand::open(&scratch.0).map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+        one.begin().unwrap();
+        other.begin().unwrap();
+        // What is written is there for the one that wrote it.
+        for round in 0..2 {
+            one.erase(Pbn(0), Done::READY).unwrap();
+            write(&mut one, 0, 10, 50 + round, 50 + round as u8);
+            one.land().unwrap();
+        }
+        assert_eq!(host_read(&mut one, 0).unwrap(), vec![51; 4096]);
+        assert_eq!(host_read(&mut other, 0).unwrap(), vec![1; 4096]);
+        drop((one, other));
+        assert!(scratch.bytes() == before);
+    }
+}
+
+/// Scrubs all pages, in steps of 5.
+fn scrubbed(nand: &mut FileNand) -> Scrubbed {
+    let (mut found, pages) = (Scrubbed::default(), nand.geometry().pages());
+    for first in (0..pages).step_by(5) {
+        let (seen, to_mend) = nand.scrub(first..pages.min(first + 5)).unwrap().read();
+        nand.mend(&to_mend).unwrap();
+        found.add(seen);
+    }
+    found
+}
+
+#[test]
+fn a_scrub_finds_all_damage_and_mends_what_has_a_copy() {
+    let geometry = description().device.geometry;
+    let (places, first) = (Places::new(&geometry), geometry.superblock_pages());
+    for scratch in Scratch::images("scrub") {
+        scratch.filled(true);
+        let mut nand = scratch.open();
+        assert_eq!(scrubbed(&mut nand), Scrubbed { pages: 7, ..Scrubbed::default() });
+        // While the array is in use: records of either copy, the data of a mapping page in either place, and
+        // a page of user data.
+        for at in [
+            places.page(0, 1) + 2,
+            places.page(1, 4) + 30,
+            places.page(1, 40),
+            places.data(first) + 9,
+            places.data(2) + 4095,
+        ] {
+            scratch.flip(at);
+        }
+        let found = scrubbed(&mut nand);
+        assert_eq!((found.pages, found.mendable, found.unrecorded), (7, 4, 0));
+        assert_eq!(found.lost, [(Ppn(2), oob(Data, 12, 4))]);
+        scratch.flip(places.mirror(first));
+        assert_eq!(scrubbed(&mut nand).mendable, 1);
+        let found = scrubbed(&mut nand);
+        assert_eq!((found.mendable, found.lost.len()), (0, 1), "it is mended");
+        drop(nand);
+        assert_eq!(scratch.check(&[2]).healed, 0);
+        // Both copies: nothing to mend from.
+        let mut nand = scratch.open();
+        for copy in 0..COPIES {
+            scratch.flip(places.page(copy, 5) + 1);
+            scratch.flip([places.data(first), places.mirror(first)][copy] + 1);
+        }
+        let found = scrubbed(&mut nand);
+        assert_eq!((found.mendable, found.unrecorded, found.lost.len()), (0, 1, 2));
+    }
+}
+
+#[test]
+fn what_the_oob_proves_is_salvaged() {
+    let places = Places::new(&description().device.geometry);
+    for scratch in Scratch::images("salvage") {
+        scratch.filled(true);
+        let mut nand = scratch.open();
+        // LPN 10 again, newer; then its data are damaged, and so is the record of LPN 13.
+        write(&mut nand, 6, 10, 40, 77);
+        nand.close().unwrap();
+        scratch.flip(places.data(6));
+        (0..COPIES).for_each(|copy| scratch.flip(places.page(copy, 3)));
+        scratch.flip(places.data(4) + 1);
+        assert!(FileNand::open(&scratch.0).is_err());
+        let salvage = Salvage::open(&scratch.0).unwrap();
+        assert_eq!(salvage.unrecorded(), 1);
+        let mut page = vec![0; 4096];
+        let mut read = |lpn| (salvage.read(Lpn(lpn), &mut page), page[0]);
+        assert_eq!(read(10), (Salvaged::Older, 1));
+        assert_eq!(read(11), (Salvaged::Newest, 2));
+        assert_eq!(read(13).0, Salvaged::Nothing);
+        assert_eq!(read(14).0, Salvaged::Lost);
+        assert_eq!(read(15), (Salvaged::Newest, 6));
+        // What was erased does not come back.
+        assert_eq!(read(9).0, Salvaged::Nothing);
+        // A record that is gone without a trace is missed.
+        (0..COPIES).for_each(|copy| scratch.overwrite(places.page(copy, 3), &[0; 32]));
+        assert_eq!(Salvage::open(&scratch.0).unwrap().unrecorded(), 1);
+        // So are the erases of all blocks: then what was erased may be back.
+        (0..COPIES).for_each(|copy| scratch.overwrite(places.block(copy, 0), &[9; 512]));
+        assert_eq!(Salvage::open(&scratch.0).unwrap().read(Lpn(15), &mut page), Salvaged::Newest);
+    }
+}

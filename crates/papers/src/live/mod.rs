@@ -22,7 +22,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use live::{Export, LiveError, Settings, Stop};
+use live::{Export, LiveError, Opening, Settings, Stop};
 use serde::Deserialize;
 use sim::results::{Kind, Latency, LatencySummary, Phase};
 use sim::Experiment;
@@ -206,7 +206,8 @@ fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String
     settings.foreground_superblocks = foreground;
     settings.background_superblocks = experiment.background_superblocks.unwrap_or(background);
     live::create(image, device, &settings).map_err(|error| error.to_string())?;
-    let (export, _) = live::open(image, true).map_err(|error| error.to_string())?;
+    let (export, _) =
+        live::open(image, Opening { paced: true, read_only: false }).map_err(|error| error.to_string())?;
     Ok(export)
 }
 
