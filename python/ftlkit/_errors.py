@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ftlkit._results import Runs
@@ -43,3 +44,22 @@ class FindingError(FtlError, AssertionError):
 
 class Note(UserWarning):
     """Something that the user of a run should know, and no error."""
+
+
+def extra(module: str, name: str) -> Any:
+    """A module that does not come with the package.
+
+    Args:
+        module: what is imported.
+        name: the extra that brings it.
+
+    Raises:
+        ImportError: it is not installed; the sentence says how to.
+
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if not (error.name or "").startswith(module.split(".", maxsplit=1)[0]):
+            raise
+        raise ImportError(f"{name} is not installed: pip install 'ftlkit[{name}]'", name=module) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from ftlkit import _ftlkit
 from ftlkit._errors import InputError
@@ -27,13 +28,32 @@ KINDS |= {"d": 2, "t": 2, "2": 2, "flush": 3, "f": 3, "3": 3}
 TIMES = ("time", "time_ns", "timestamp")
 OPS = ("op", "kind", "operation")
 SIZES = ("size", "bytes")
+PLACES = ("lba", "sector", "offset")
+NAMES = frozenset(TIMES + OPS + SIZES + PLACES)
+"""What columns that are read are called, in small letters."""
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
+def _at_hand(frame: Any) -> Any:
+    """A frame whose columns can be asked for by name."""
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # lazy, of Polars
+        names = frame.collect_schema().names()
+        return frame.select([name for name in names if name.lower() in NAMES]).collect()
+    if isinstance(frame, pa.RecordBatchReader):
+        return frame.read_all()
+    index = getattr(frame, "index", None)
+    if any(str(name).lower() in NAMES for name in getattr(index, "names", ())):
+        return frame.reset_index()  # a column of pandas that serves as its index
+    return frame
+
+
 def names_of(frame: Any) -> list[str]:
-    """The names of the columns of a mapping or of a frame of any library."""
-    names = getattr(frame, "column_names", None)
-    if names is None:
+    """The names of the columns of a mapping, of a structured array, or of a frame of any library."""
+    if isinstance(frame, np.ndarray):
+        names: Any = frame.dtype.names
+    elif isinstance(frame, (pa.Table, pa.RecordBatch)):
+        names = frame.schema.names
+    else:
         names = getattr(frame, "columns", None)
     if names is None and hasattr(frame, "keys"):
         names = frame.keys()
@@ -47,11 +67,21 @@ def names_of(frame: Any) -> list[str]:
 
 def _array(frame: Any, name: str) -> Array:
     column = frame[name]
-    null_count = getattr(column, "null_count", 0)
-    nulls = null_count() if callable(null_count) else null_count
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        nulls = column.null_count
+    elif hasattr(column, "null_count"):
+        nulls = column.null_count()
+    else:
+        nulls = int(np.sum(column.isna().to_numpy())) if hasattr(column, "isna") else 0
     if nulls:
         raise InputError(f"frame: {nulls} values of {name} are null; leave those rows out")
-    array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    array: Array
+    if isinstance(column, pa.Array):
+        array = column.to_numpy(zero_copy_only=False)
+    elif getattr(getattr(column, "dtype", None), "tz", None) is not None:
+        array = column.to_numpy(dtype="datetime64[ns]")  # moments of pandas, with a time zone
+    else:
+        array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     if array.ndim != 1:
         raise InputError(f"frame: {name} has {array.ndim} dimensions; give one")
     return array
@@ -72,6 +102,8 @@ def _whole(name: str, array: Array) -> Array:
 def _times(name: str, array: Array) -> Array:
     """Nanoseconds: of moments and spans, of whole numbers (ns), or of fractions (seconds)."""
     if array.dtype.kind in "mM":
+        if np.isnat(array).any():
+            raise InputError(f"frame: {name} holds values that are no times")
         array = array.astype(f"{array.dtype.kind}8[ns]", copy=False)
         return np.ascontiguousarray(array).view(np.int64)
     if array.dtype.kind == "f":
@@ -108,6 +140,7 @@ def requests_of(frame: Any, name: str = "frame") -> tuple[_ftlkit.Columns, bool]
         lba: the first sector of 512 bytes. Or offset: the first byte.
         size (bytes): its length, bytes.
     """
+    frame = _at_hand(frame)
     there = names_of(frame)
     lower = {column.lower(): column for column in reversed(there)}
 
@@ -115,7 +148,7 @@ def requests_of(frame: Any, name: str = "frame") -> tuple[_ftlkit.Columns, bool]
         return next((lower[wanted] for wanted in names if wanted in lower), None)
 
     time, op, size = found(TIMES), found(OPS), found(SIZES)
-    place = found(("lba", "sector", "offset"))
+    place = found(PLACES)
     missing = [name for name, at in (("op", op), ("lba or offset", place), ("size", size)) if at is None]
     if op is None or place is None or size is None:
         raise InputError(f"frame: there is no column {', '.join(missing)}; there are {', '.join(there)}")

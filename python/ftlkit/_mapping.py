@@ -66,11 +66,11 @@ class Mapping:
 
     def lookup(self, lpn: int) -> int | None:
         """Where an LPN is. May use flash."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no lookup; write one")
 
     def update(self, lpn: int, ppn: int | None) -> int | None:
         """Sets where an LPN is from now on, and returns where it was. May use flash."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no update; write one")
 
     def moved(self, lpn: int, ppn: int) -> bool:
         """Collection has moved a page. True: memory holds the LPN, and knows now.
@@ -150,6 +150,12 @@ def checked(scheme: str | type[Mapping]) -> str | tuple[str, Callable[[Translati
     raise InputError(f"{scheme!r} is no scheme; give a name, or a class that inherits from ftlkit.Mapping")
 
 
+def _from_0(name: str, number: int) -> int:
+    if number < 0:
+        raise InputError(f"{name}: {number} is no whole number from 0 up")
+    return number
+
+
 @dataclass(frozen=True)
 class Report:
     """What a check did. It found nothing."""
@@ -182,7 +188,7 @@ def conformance(
     Raises:
         FindingError: it does not; the sentence says what happened, and ``__cause__`` is what the mapping raised.
     """
-    record = json.loads(_ftlkit.conformance(checked(scheme), seed))
+    record = json.loads(_ftlkit.conformance(checked(scheme), _from_0("seed", seed)))
     if cuts:
         record |= check(scheme, cuts=cuts, seed=seed, progress=progress).record
     return Report(record)
@@ -213,4 +219,5 @@ def check(
     if cuts < 1:
         raise InputError(f"cuts: {cuts} shows nothing; give at least 1")
     with Overall(1, f"power cuts, {label_of(scheme)}", progress) as bar:
+        seed = _from_0("seed", seed)
         return Report(json.loads(_ftlkit.power_cuts(checked(scheme), cuts, seed, faults, cut, bar.tell)))

@@ -129,11 +129,12 @@ def _value(name: str, value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, datetime.timedelta):
         return f"{value // datetime.timedelta(microseconds=1)}us"
-    if isinstance(value, range) and value.step == 1:
-        return f"{value.start}..{value.stop}"
     if name == "rows" and isinstance(value, Sequence) and not isinstance(value, str):
-        first, end = value
-        return f"{first}..{end}"
+        if isinstance(value, range) and value.step == 1:
+            return f"{value.start}..{value.stop}"
+        if isinstance(value, range) or len(value) != 2:
+            raise InputError(f"rows: {value!r} is no range of rows; give range(A, B), (A, B) or 'A..B'")
+        return f"{value[0]}..{value[1]}"
     if isinstance(value, Mapping):
         return ",".join(f"{key}={part}" for key, part in value.items())
     if hasattr(value, "item") and not isinstance(value, (str, bytes)):
@@ -186,9 +187,9 @@ def encode(options: Mapping[str, Any]) -> str:
         raise InputError(f"an option is neither text nor a number nor a truth value ({error})") from None
 
 
-def call(function: str, scheme: str, options: Mapping[str, Any], frame: object) -> str:
+def call(function: str, scheme: str | type, options: Mapping[str, Any], frame: object) -> str:
     """The call that repeats a run, for messages."""
-    words = [repr(scheme)]
+    words = [repr(scheme) if isinstance(scheme, str) else scheme.__name__]
     words += ["frame=..."] if frame is not None else []
     words += [f"{name}={value!r}" for name, value in options.items() if value is not None]
     return f"ftlkit.{function}({', '.join(words)})"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ftlkit import _ftlkit
-from ftlkit._errors import FileError, InputError
+from ftlkit._errors import FileError, InputError, extra
 
 if TYPE_CHECKING:
     import os
@@ -53,14 +53,12 @@ class Table:
 
     def to_polars(self) -> pl.DataFrame:
         """As a frame of Polars."""
-        import polars as pl  # an extra
-
-        frame = pl.from_arrow(self._arrow)
-        assert isinstance(frame, pl.DataFrame)  # a table gives a frame
+        frame: pl.DataFrame = extra("polars", "polars").from_arrow(self._arrow)
         return frame
 
     def to_pandas(self) -> pd.DataFrame:
         """As a frame of pandas."""
+        extra("pandas", "pandas")
         frame: pd.DataFrame = self._arrow.to_pandas()
         return frame
 
@@ -232,7 +230,27 @@ class Phase:
         return f"<Phase {self.name}: {self.elapsed_ns / 1e9:.3f} s>"
 
 
-class Run:
+class Framed:
+    """What has a table, and gives it in the form of any library."""
+
+    def table(self) -> Table:
+        """Its rows and columns."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> pa.Table:
+        """:meth:`table`, as a table of Arrow."""
+        return self.table().to_arrow()
+
+    def to_polars(self) -> pl.DataFrame:
+        """:meth:`table`, as a frame of Polars."""
+        return self.table().to_polars()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """:meth:`table`, as a frame of pandas."""
+        return self.table().to_pandas()
+
+
+class Run(Framed):
     """What one scheme did on one device under one workload."""
 
     def __init__(self, text: str) -> None:
@@ -301,18 +319,6 @@ class Run:
         """A row for each phase, with the columns of ``ftl compare --csv``."""
         return Table(_arrow_of([self.json]))
 
-    def to_arrow(self) -> pa.Table:
-        """:meth:`table`, as a table of Arrow."""
-        return self.table().to_arrow()
-
-    def to_polars(self) -> pl.DataFrame:
-        """:meth:`table`, as a frame of Polars."""
-        return self.table().to_polars()
-
-    def to_pandas(self) -> pd.DataFrame:
-        """:meth:`table`, as a frame of pandas."""
-        return self.table().to_pandas()
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what ``ftl run --json`` writes; :func:`ftlkit.load` and ``ftl report`` read it."""
         Runs([self]).save(path)
@@ -331,7 +337,7 @@ class Run:
         return Runs([self])._repr_html_()
 
 
-class Runs(Sequence[Run]):
+class Runs(Framed, Sequence[Run]):
     """Runs that are compared: a list of :class:`Run`."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
@@ -369,18 +375,6 @@ class Runs(Sequence[Run]):
     def table(self) -> Table:
         """A row for each phase of each run, with the columns of ``ftl compare --csv``."""
         return Table(_arrow_of([run.json for run in self._runs]))
-
-    def to_arrow(self) -> pa.Table:
-        """:meth:`table`, as a table of Arrow."""
-        return self.table().to_arrow()
-
-    def to_polars(self) -> pl.DataFrame:
-        """:meth:`table`, as a frame of Polars."""
-        return self.table().to_polars()
-
-    def to_pandas(self) -> pd.DataFrame:
-        """:meth:`table`, as a frame of pandas."""
-        return self.table().to_pandas()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what ``ftl compare --json`` writes; :func:`ftlkit.load` and ``ftl report`` read it."""

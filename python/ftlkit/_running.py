@@ -47,8 +47,10 @@ def names_of(schemes: str | Iterable[Scheme]) -> list[Scheme]:
         raise InputError("there is no scheme to run; give at least one")
     for name in names:
         checked(name)
-        if names.count(name) > 1:
-            raise InputError(f"schemes has {label_of(name)} twice; give each variant once")
+    labels = [label_of(name) for name in names]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"schemes has {label} twice; give each variant once, and each class a name of its own")
     return names
 
 
@@ -63,7 +65,7 @@ def _run_all(
         raise InputError(f"threads: {threads} runs nothing; give at least 1")
     ready = prepared(options, frame)
     labels = [label_of(scheme) for scheme in schemes]
-    calls = [(label, call("run", label, options, frame)) for label in labels]
+    calls = [(label_of(scheme), call("run", scheme, options, frame)) for scheme in schemes]
     ended: list[Any] = [None] * len(schemes)
     of_rust = [at for at, scheme in enumerate(schemes) if isinstance(scheme, str)]
     with Bars(labels, progress) as bars:

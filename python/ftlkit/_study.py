@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ftlkit import _ftlkit
-from ftlkit._errors import FileError, FindingError, InputError
+from ftlkit._errors import FileError, FindingError, InputError, extra
 from ftlkit._options import entries, spelled
 from ftlkit._progress import Overall
 from ftlkit._results import Run, Runs, Table
@@ -244,9 +244,8 @@ class Study:
 
     def _run_on(self, client: Any, numbers: list[int], folder: str, ship: bool, bar: Overall) -> None:
         """Runs points on the workers of a Dask scheduler."""
-        from distributed import Client, as_completed  # an extra
-
-        own = Client(client) if isinstance(client, str) else None
+        dask = extra("distributed", "dask")
+        own = dask.Client(client) if isinstance(client, str) else None
         client = own or client
         by_number = {point.number: point for point in self.points}
         shipped = self._shipped([by_number[number] for number in numbers], client) if ship else {}
@@ -269,7 +268,7 @@ class Study:
                     retries=RETRIES,
                 )
                 futures[future] = number
-            for future in as_completed(list(futures)):
+            for future in dask.as_completed(list(futures)):
                 number = futures.pop(future)
                 if future.status == "finished":
                     outcome = future.result()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ftlkit._errors import InputError
-from ftlkit._results import Run, Runs
+from ftlkit._errors import InputError, extra
+from ftlkit._results import KINDS, Run, Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,8 +137,7 @@ def _matplotlib(chart: _Chart, ax: Any) -> Figure:
 
 
 def _plotly(chart: _Chart) -> Figure:
-    import plotly.graph_objects as go  # an extra
-
+    go = extra("plotly.graph_objects", "plotly")
     figure = go.Figure()
     for at, part in enumerate(chart.parts):
         colour = COLOURS[at % len(COLOURS)]
@@ -185,12 +184,16 @@ def latency_cdf(
     ax: Any = None,
 ) -> Figure:
     """Share of requests of a kind at or below each latency."""
+    if kind not in KINDS:
+        raise InputError(f"there is no kind {kind}; there are {', '.join(KINDS)}")
     chart = _Chart("steps", f"{kind} latency (us)", "share of requests", log_x=True, top=1.02)
     for label, phase in _phases(runs):
         if found := phase.latency.get(kind):
             upper_ns, share = found.cdf()
             seen = upper_ns > 0  # a logarithm has no place for 0
             chart.parts.append(_Part(label, upper_ns[seen] / 1e3, share[seen]))
+    if not chart.parts:
+        raise InputError(f"there is nothing to draw: the runs have no request of kind {kind}")
     return chart.draw(backend, ax)
 
 

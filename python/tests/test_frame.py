@@ -48,6 +48,39 @@ def test_every_library_gives_the_same(columns: dict[str, Any]) -> None:
         assert ftlkit.run("dftl", frame=frame, **DEVICE).digest == digest
 
 
+def test_lazy_frames_batches_readers_and_records_are_frames_too(columns: dict[str, Any]) -> None:
+    digest = ftlkit.run("dftl", frame=columns, **DEVICE).digest
+    fromarrays: Any = np.rec.fromarrays
+    records = fromarrays(list(columns.values()), names=list(columns))
+    table, plain = pa.table(columns), pd.DataFrame(columns)
+    moments = pd.to_datetime(plain["time"], utc=True)
+    for frame in (
+        pl.DataFrame(columns).with_columns(other=pl.lit(1)).lazy(),
+        table.combine_chunks().to_batches()[0],
+        table.to_reader(),
+        records,
+        plain.set_index("time"),
+        plain.set_index(pd.Index(np.arange(len(plain))[::-1] * 7)),
+        plain.assign(time=moments),
+    ):
+        assert ftlkit.run("dftl", frame=frame, **DEVICE).digest == digest, type(frame)
+
+
+def test_missing_values_are_named(columns: dict[str, Any]) -> None:
+    plain = pd.DataFrame(columns)
+    there = plain.index != 5
+    moments = pd.to_datetime(plain["time"])
+    for frame in (
+        plain.assign(time=moments.where(there)),
+        plain.assign(size=plain["size"].astype("Int64").where(there)),
+    ):
+        with pytest.raises(ftlkit.InputError, match=r"frame: 1 values of (time|size) are null; leave those rows out"):
+            ftlkit.run("dftl", frame=frame, **DEVICE)
+    never = columns | {"time": np.full(len(plain), np.datetime64("NaT", "ns"))}
+    with pytest.raises(ftlkit.InputError, match="time holds values that are no times"):
+        ftlkit.run("dftl", frame=never, **DEVICE)
+
+
 def test_columns_may_be_called_and_written_otherwise(columns: dict[str, Any]) -> None:
     run = ftlkit.run("dftl", frame=columns, **DEVICE)
     moments = np.datetime64("2026-01-01") + columns["time"].astype("timedelta64[ns]")

@@ -177,7 +177,7 @@ def test_what_a_mapping_raises_is_the_cause() -> None:
     assert isinstance(raised.value.__cause__, KeyError)
     assert raised.value.runs is not None
     assert raised.value.runs.labels == ["page"]
-    assert "ftlkit.run('Clumsy'" in str(raised.value)
+    assert "ftlkit.run(Clumsy, " in str(raised.value)
 
 
 class Nosy(Page):
@@ -229,6 +229,12 @@ def test_other_mistakes() -> None:
         ftlkit.run(other, **QUICK)
     with pytest.raises(ftlkit.InputError, match="schemes has Page twice"):
         ftlkit.compare([Page, Page], **QUICK)
+    with pytest.raises(ftlkit.InputError, match=r"schemes has Page twice; .* each class a name of its own"):
+        ftlkit.compare([Page, type("Page", (Page,), {})], **QUICK)
+    with pytest.raises(ftlkit.FindingError, match="NotImplementedError: Mapping has no update; write one"):
+        ftlkit.run(ftlkit.Mapping, **QUICK)
+    with pytest.raises(ftlkit.InputError, match="seed: -1 is no whole number from 0 up"):
+        ftlkit.check("page", cuts=1, seed=-1)
     with pytest.raises(ftlkit.InputError, match="Page is a mapping in Python"):
         ftlkit.size([Page], **QUICK)  # type: ignore[list-item]
     with pytest.raises(ftlkit.InputError, match="there is no scheme `pgae`"):

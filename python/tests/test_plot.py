@@ -84,7 +84,7 @@ def test_bars_may_be_over_one_of_them(runs: ftlkit.Runs) -> None:
 
 
 def test_what_is_not_there_is_told(runs: ftlkit.Runs) -> None:
-    with pytest.raises(ftlkit.InputError, match="there is nothing to draw: the runs have no share of requests"):
+    with pytest.raises(ftlkit.InputError, match="there is nothing to draw: the runs have no request of kind trim"):
         ftlkit.plot.latency_cdf(runs, "trim")
     with pytest.raises(ftlkit.InputError, match="give at least one run"):
         ftlkit.plot.hit_ratios([])

@@ -125,6 +125,25 @@ def test_a_trace_that_is_none_is_told_with_the_formats(tmp_path: Any) -> None:
         ftlkit.run("dftl", trace=tmp_path / "x.csv")
 
 
+@pytest.mark.parametrize("rows", [range(0, 10, 2), (1, 2, 3)])
+def test_rows_that_are_no_range_are_told(rows: Any) -> None:
+    with pytest.raises(ftlkit.InputError, match=r"rows: .* is no range of rows; give range\(A, B\)"):
+        ftlkit.run("dftl", trace="x.spc", rows=rows)
+
+
+def test_what_is_not_installed_is_told_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = ftlkit.compare("page", **QUICK)
+    wanted: list[tuple[str, str, Any]] = [
+        ("polars", "polars", runs.to_polars),
+        ("pandas", "pandas", runs[0].to_pandas),
+        ("plotly.graph_objects", "plotly", lambda: ftlkit.plot.bars(runs, backend="plotly")),
+    ]
+    for module, name, asks in wanted:
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(ImportError, match=rf"{name} is not installed: pip install 'ftlkit\[{name}\]'"):
+            asks()
+
+
 def test_lists_of_schemes_are_checked() -> None:
     for schemes, sentence in (([], "there is no scheme to run"), ("dftl,dftl", "dftl twice")):
         with pytest.raises(ftlkit.InputError, match=sentence):
