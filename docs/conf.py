@@ -1,9 +1,19 @@
 """How the documentation becomes a site: `make docs` builds it into target/site."""
 
+import sys
+from pathlib import Path
+
 project = "FTLKit"
 copyright = "the FTLKit authors, MIT or Apache-2.0"  # noqa: A001  (Sphinx's own name)
 
-extensions = ["myst_nb"]
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# The reference needs the docstrings of the package alone, not its native part.
+autodoc_mock_imports = ["ftlkit._ftlkit"]
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints = "none"
+napoleon_use_ivar = True
 source_suffix = {".md": "myst-nb"}
 # A heading can be a link's target, down to this level.
 myst_heading_anchors = 3

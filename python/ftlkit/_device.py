@@ -99,7 +99,7 @@ class Device:
 
     @property
     def uri(self) -> str:
-        """Where clients connect: the URI of NBD."""
+        """The URI of NBD where clients connect."""
         return self._on().uris()[0]
 
     def counted(self) -> Phase:

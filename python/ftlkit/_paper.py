@@ -29,7 +29,7 @@ class PaperResults:
 
     @property
     def figures(self) -> list[dict[str, Any]]:
-        """Each figure: ``figure``, ``title``, ``source``, ``facts``, ``claims`` and ``cells``."""
+        """Each figure, with ``figure``, ``title``, ``source``, ``facts``, ``claims`` and ``cells``."""
         found: list[dict[str, Any]] = self.record["figures"]
         return found
 

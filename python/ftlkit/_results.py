@@ -210,7 +210,7 @@ class Phase:
 
     @property
     def flash(self) -> dict[str, dict[str, int]]:
-        """Flash operations by cause: ``phase.flash["collection"]["programs"]``."""
+        """Flash operations by cause, such as ``phase.flash["collection"]["programs"]``."""
         found: dict[str, dict[str, int]] = self.record["flash"]
         return found
 
@@ -222,7 +222,7 @@ class Phase:
 
     @property
     def series(self) -> Table:
-        """The phase over time, a row for each interval: counts of that interval alone, times in ns."""
+        """The phase over time, a row for each interval, with counts of that interval alone, times in ns."""
         return Table(pa.Table.from_pylist(self.record["series"]))
 
     def __repr__(self) -> str:
@@ -277,25 +277,25 @@ class Run(Framed):
 
     @property
     def device(self) -> dict[str, Any]:
-        """The device: geometry, capacity, times."""
+        """Geometry, capacity and times of the device."""
         found: dict[str, Any] = self.record["device"]
         return found
 
     @property
     def memory(self) -> dict[str, Any]:
-        """Controller memory: budget, and what is in use, bytes."""
+        """Budget of controller memory, and what is in use, bytes."""
         found: dict[str, Any] = self.record["memory"]
         return found
 
     @property
     def workload(self) -> dict[str, Any]:
-        """What the host did: name, source, seed, warm-up."""
+        """What the host did, with name, source, seed and warm-up."""
         found: dict[str, Any] = self.record["workload"]
         return found
 
     @property
     def digest(self) -> str:
-        """Of everything that happened: the same seed and configuration give the same digest."""
+        """Of everything that happened; the same seed and configuration give the same digest."""
         return str(self.record["digest"])
 
     @cached_property
@@ -369,7 +369,7 @@ class Runs(Framed, Sequence[Run]):
 
     @property
     def labels(self) -> list[str]:
-        """What tells the runs apart: the scheme, with the parameters in which runs of one scheme differ."""
+        """What tells the runs apart, which is the scheme, with the parameters in which runs of one scheme differ."""
         return _ftlkit.labels([run.json for run in self._runs])
 
     def table(self) -> Table:
