@@ -161,14 +161,15 @@ class Report:
     """What a check did. It found nothing."""
 
     record: dict[str, Any]
-    """Counts, by name."""
+    """Counts, by name. Of a mapping in Python also ``calls`` and ``call_us``, the microseconds of one in the mean."""
 
     def __repr__(self) -> str:
         """What was done, on a line."""
         counts = ", ".join(
             f"{value:,} {name}" for name, value in self.record.items() if isinstance(value, int) and value
         )
-        return f"<{self.record['scheme']}: nothing lost; {counts}>"
+        slow = f"; {found:,.1f} us a call" if (found := self.record.get("call_us")) is not None else ""
+        return f"<{self.record['scheme']}: nothing lost; {counts}{slow}>"
 
 
 def conformance(
@@ -188,7 +189,8 @@ def conformance(
     Raises:
         FindingError: it does not; the sentence says what happened, and ``__cause__`` is what the mapping raised.
     """
-    record = json.loads(_ftlkit.conformance(checked(scheme), _from_0("seed", seed)))
+    with Overall(1, f"conformance, {label_of(scheme)}", progress) as bar:
+        record = json.loads(_ftlkit.conformance(checked(scheme), _from_0("seed", seed), bar.tell))
     if cuts:
         record |= check(scheme, cuts=cuts, seed=seed, progress=progress).record
     return Report(record)

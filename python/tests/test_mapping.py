@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from conftest import QUICK
@@ -219,6 +219,25 @@ def test_flash_is_reached_from_calls_alone() -> None:
     )
     with pytest.raises(RuntimeError, match="flash can be reached only from lookup, update and clean"):
         table.load(0)
+
+
+@pytest.mark.parametrize("given", [2**31, -1, "x", 1.0])
+def test_what_is_no_ppn_is_told(given: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    class Wrong(Fifo):
+        def lookup(self, lpn: int) -> int | None:
+            super().lookup(lpn)
+            return cast("int", given)
+
+    with pytest.raises(ftlkit.FindingError, match="is no PPN; give a whole number from 0 to") as raised:
+        ftlkit.conformance(Wrong)
+    assert repr(given) in str(raised.value)
+    assert not capfd.readouterr().err
+
+
+def test_conformance_says_how_slow_a_mapping_is() -> None:
+    report = ftlkit.conformance(Fifo, cuts=0)
+    assert report.record["calls"] > 1000
+    assert f"{report.record['call_us']:,.1f} us a call" in repr(report)
 
 
 def test_other_mistakes() -> None:

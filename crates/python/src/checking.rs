@@ -29,9 +29,15 @@ fn raised(py: Python<'_>, failure: &Failure, scheme: &str, class: Option<&Class>
 
 /// Everything that a host and flash can do to a scheme, without a clock. Gives what was done, as JSON.
 #[pyfunction]
-#[pyo3(name = "conformance")]
-pub(crate) fn conform(py: Python<'_>, scheme: Checked, seed: u64) -> PyResult<String> {
-    let watch = Watch::new(1, None);
+#[pyo3(name = "conformance", signature = (scheme, seed, tell=None))]
+pub(crate) fn conform(
+    py: Python<'_>,
+    scheme: Checked,
+    seed: u64,
+    tell: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let watch = Watch::new(1, tell);
+    watch.far(0, 1);
     let (name, class, ended) = match scheme {
         Checked::Scheme(name) => {
             SchemeSpec::info(&name).map_err(|error| Error::Input.error(py, error))?;
@@ -46,12 +52,16 @@ pub(crate) fn conform(py: Python<'_>, scheme: Checked, seed: u64) -> PyResult<St
         }
     };
     let report = ended.map_err(|failure| raised(py, &failure, &name, class.as_ref()))?;
-    let found = json!({
+    let mut found = json!({
         "scheme": name, "seed": seed, "reads": report.reads, "writes": report.writes, "trims": report.trims,
         "unreadable": report.unreadable, "collections_data": report.collections_data,
         "collections_translation": report.collections_translation, "programs_failed": report.programs_failed,
         "erases_failed": report.erases_failed,
     });
+    if let Some(class) = class {
+        let (calls, call_us) = class.calls();
+        (found["calls"], found["call_us"]) = (json!(calls), json!(call_us));
+    }
     Ok(found.to_string())
 }
 

@@ -32,6 +32,8 @@ mod watch;
 /// The module that Python imports as `ftlkit._ftlkit`.
 #[pyo3::pymodule]
 mod _ftlkit {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::checking::{conform, power_cuts};
     #[pymodule_export]
@@ -50,4 +52,13 @@ mod _ftlkit {
     use crate::study::{run_point, Study};
     #[pymodule_export]
     use crate::tables::{device_text, labels, listed, read_json, table, to_toml, version, write_json};
+
+    /// A panic becomes an exception with one sentence; the trace is for those who ask for it.
+    #[pymodule_init]
+    fn quiet_panics(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        if std::env::var_os("RUST_BACKTRACE").is_none_or(|value| value.is_empty() || value == "0") {
+            std::panic::set_hook(Box::new(|_| {}));
+        }
+        Ok(())
+    }
 }

@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use ftl::engine::{Ftl, Placement};
 use ftl::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
@@ -33,6 +34,8 @@ pub(crate) struct Class {
     make: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
     stop: Arc<AtomicBool>,
+    calls: AtomicU64,
+    calls_ns: AtomicU64,
 }
 
 scoped_thread_local!(static RUN: Class);
@@ -41,7 +44,14 @@ scoped_thread_local!(static mut DOOR: for<'a> &'a mut (dyn Door + 'a));
 impl Class {
     /// The class waits for nothing once `watch` has been asked to stop.
     pub(crate) fn new(make: Py<PyAny>, watch: &Watch) -> Class {
-        Class { make, raised: Mutex::new(None), stop: watch.stop() }
+        let (calls, calls_ns) = Default::default();
+        Class { make, raised: Mutex::new(None), stop: watch.stop(), calls, calls_ns }
+    }
+
+    /// Calls of `lookup`, `update` and `clean`, and their mean time, microseconds.
+    pub(crate) fn calls(&self) -> (u64, f64) {
+        let calls = self.calls.load(Ordering::Relaxed);
+        (calls, self.calls_ns.load(Ordering::Relaxed) as f64 / 1000.0 / calls.max(1) as f64)
     }
 
     /// Does `work` in which this is the mapping of [`Scheme`].
@@ -262,6 +272,18 @@ fn raise(py: Python<'_>, what: &str, error: PyErr) -> ! {
     resume_unwind(Box::new(sentence))
 }
 
+/// A PPN below `pages`, or none, as Python gives it.
+fn ppn_of(value: &Bound<'_, PyAny>, pages: u32) -> PyResult<Option<u32>> {
+    match value.extract::<Option<u32>>() {
+        Ok(ppn) if ppn.is_none_or(|ppn| ppn < pages) => Ok(ppn),
+        _ => {
+            let given = value.repr()?;
+            let what = format!("{given} is no PPN; give a whole number from 0 to {}, or None", pages - 1);
+            Err(PyValueError::new_err(what))
+        }
+    }
+}
+
 fn or_raise<T>(py: Python<'_>, what: &str, result: PyResult<T>) -> T {
     result.unwrap_or_else(|error| raise(py, what, error))
 }
@@ -293,8 +315,15 @@ impl Object {
         }
         let Object { object, settled, written, loads, .. } = self;
         let mut call = Call { flash, table, cause, at, settled, written, loads, touched: false, fault: None };
+        let began = Instant::now();
         let result = Python::attach(|py| {
             let result = DOOR.set(&mut call, || method(object.bind(py)));
+            if RUN.is_set() {
+                RUN.with(|run| {
+                    run.calls.fetch_add(1, Ordering::Relaxed);
+                    run.calls_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                });
+            }
             match result {
                 Err(_) if call.fault.is_some() => None,
                 result => Some(or_raise(py, what, result)),
@@ -389,9 +418,10 @@ impl Mapping for Object {
 
     fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
         let Ask { lpn, at, .. } = ask;
+        let pages = flash.nand().geometry().pages();
         let (ppn, done, touched) =
             self.call((flash, table), (Cause::Translation, at), "lookup", |object| {
-                object.call_method1("lookup", (lpn.0,))?.extract::<Option<u32>>()
+                ppn_of(&object.call_method1("lookup", (lpn.0,))?, pages)
             })?;
         Ok(self.found(ppn, table, lpn, (done, touched), flash))
     }
@@ -463,13 +493,14 @@ impl Update for Object {
 
     fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
         let Change { lpn, ppn, programmed, at, .. } = to;
+        let pages = flash.nand().geometry().pages();
         self.settled = None;
         if !self.in_memory {
             self.written.insert(lpn.0, programmed);
         }
         let (old, done, touched) =
             self.call((flash, table), (Cause::Translation, at), "update", |object| {
-                object.call_method1("update", (lpn.0, ppn.map(|ppn| ppn.0)))?.extract::<Option<u32>>()
+                ppn_of(&object.call_method1("update", (lpn.0, ppn.map(|ppn| ppn.0)))?, pages)
             })?;
         Ok(self.found(old, table, lpn, (done, touched), flash))
     }
