@@ -16,6 +16,10 @@ pub struct Failure {
     pub faults: bool,
     /// Whether images were damaged, not power cut ([`crate::damage()`]).
     pub damage: bool,
+    /// Whether the device was one of a swarm ([`crate::SweepOptions::swarm`]).
+    pub swarm: bool,
+    /// Requests made while the power could be cut, if not as many as always.
+    pub requests: Option<u32>,
     /// Whether nothing is wrong but the call: it asked for a cut that the run does not have.
     pub no_such_cut: bool,
     /// What was being done.
@@ -28,7 +32,18 @@ impl Failure {
     /// Of a run without a cut, on flash that does not fail.
     pub(crate) fn new(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
         let (scheme, phase) = (scheme.to_owned(), phase.to_owned());
-        Failure { scheme, seed, cut: None, faults: false, damage: false, no_such_cut: false, phase, what }
+        Failure {
+            scheme,
+            seed,
+            cut: None,
+            faults: false,
+            damage: false,
+            swarm: false,
+            requests: None,
+            no_such_cut: false,
+            phase,
+            what,
+        }
     }
 
     /// The command that repeats it.
@@ -39,6 +54,12 @@ impl Failure {
         }
         if self.faults {
             command += " --faults";
+        }
+        if self.swarm {
+            command += " --swarm";
+        }
+        if let Some(requests) = self.requests {
+            command += &format!(" --requests {requests}");
         }
         if self.damage {
             command += " --damage";

@@ -20,6 +20,7 @@ mod image;
 mod lossy;
 mod oracle;
 mod shape;
+mod swarm;
 mod sweep;
 mod wear;
 mod world;

@@ -28,6 +28,22 @@ pub(crate) struct Ills {
     pub decay: bool,
 }
 
+impl Ills {
+    /// How often what may fail does.
+    pub fn options(self) -> SimOptions {
+        let per_million = |wanted: bool, ppm: u32| if wanted { ppm } else { 0 };
+        SimOptions {
+            factory_bad_ppm: Some(per_million(self.wear, 20_000)),
+            program_fail_ppm: per_million(self.wear, 500),
+            erase_fail_ppm: per_million(self.wear, 500),
+            uncorrectable_ppm: per_million(self.decay, 1_000),
+            metadata_retry_ppm: per_million(self.decay, 5_000),
+            keep_stale: true,
+            ..SimOptions::default()
+        }
+    }
+}
+
 /// Values of parameters, by scheme, with which it does often what it does else after long loads alone.
 const EAGER: &[(&str, &str, &[&str])] = &[
     ("learnedftl", "price", &["0.1", "0.5", "6"]),
@@ -57,17 +73,7 @@ impl Shape {
             page_bytes: 512,
             oob_bytes: 64,
         };
-        let per_million = |wanted: bool, ppm: u32| if wanted { ppm } else { 0 };
-        let options = SimOptions {
-            seed: dice.any(),
-            factory_bad_ppm: Some(per_million(ills.wear, 20_000)),
-            program_fail_ppm: per_million(ills.wear, 500),
-            erase_fail_ppm: per_million(ills.wear, 500),
-            uncorrectable_ppm: per_million(ills.decay, 1_000),
-            metadata_retry_ppm: per_million(ills.decay, 5_000),
-            keep_stale: true,
-            ..SimOptions::default()
-        };
+        let options = SimOptions { seed: dice.any(), ..ills.options() };
         // What fails later takes room away; the odd pages make the last translation page a short one.
         let margin = if ills.wear { 5 * geometry.superblock_pages() } else { 0 };
         let fresh = SimNand::new(&Device::tiny(geometry.clone(), 1), NoClock::new(), options.clone());
@@ -117,7 +123,8 @@ impl Shape {
         Shape { device: Device::tiny(geometry, exported), options, config, born_bad: 0 }.fitted::<S>()
     }
 
-    fn fitted<S: Scheme>(mut self) -> Result<Shape, String> {
+    /// The shape as the scheme takes it, or why it does not.
+    pub fn fitted<S: Scheme>(mut self) -> Result<Shape, String> {
         self.fit::<S>()?;
         self.born_bad = self.array().bad_blocks();
         Ok(self)
@@ -144,6 +151,33 @@ impl Shape {
             }
         }
         Err(format!("no configuration fits a tiny array: {refusal}"))
+    }
+
+    /// What it is, for a finding.
+    pub fn in_words(&self) -> String {
+        let (g, config) = (&self.device.geometry, &self.config);
+        let mut words = format!(
+            "{} channels of {} luns of {} planes, {} superblocks, {} pages of {} bytes a block, {} of {} pages exported, {} \
+             bytes of memory, collection at {} and {}, victims {:?}, wear gap {}, {} blocks bad at first",
+            g.channels,
+            g.luns_per_channel,
+            g.planes_per_lun,
+            g.superblocks(),
+            g.pages_per_block,
+            g.page_bytes,
+            config.exported_pages,
+            g.pages(),
+            config.cache_bytes,
+            config.background_superblocks,
+            config.foreground_superblocks,
+            config.victims,
+            config.wear_gap,
+            self.born_bad
+        );
+        for (name, value) in &config.parameters {
+            words += &format!(", {name}={value}");
+        }
+        words
     }
 
     /// For [`crate::host::Host::mortal`]: whether its devices may come to their end.

@@ -25,8 +25,11 @@ fn failure<S: Scheme, N: Cuttable>() -> Failure {
 fn caught<S: Scheme, N: Cuttable>(expected: &[&str]) {
     let first = failure::<S, N>();
     assert!(expected.iter().any(|&text| first.what.starts_with(text)), "caught for another reason: {first}");
-    let again =
-        SweepOptions { seed: first.seed, only_cut: first.cut, ..SweepOptions::new(S::INFO.name, 1, 20_000) };
+    let again = SweepOptions {
+        only_cut: first.cut,
+        requests: first.requests.unwrap_or(SweepOptions::REQUESTS),
+        ..SweepOptions::new(S::INFO.name, first.seed, 20_000)
+    };
     let second = sweep_of::<S, N>(&again, &mut |_, _| {});
     assert_eq!(second.err(), Some(first.clone()));
     println!("{first}");

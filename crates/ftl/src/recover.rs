@@ -139,8 +139,9 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     fn classify(&mut self) -> Result<()> {
-        let free: Vec<u32> = self.flash.space.free().map(|(superblock, _)| superblock).collect();
-        for superblock in free {
+        // Those without a good block, too: the last one may have been retired before copies of its pages were
+        // made.
+        for superblock in 0..self.flash.nand().geometry().superblocks() {
             let mut newest: Option<Oob> = None;
             // Pages in good blocks, and whether these were all written since one and the same opening.
             let (mut used, mut good, mut mixed) = (false, false, false);

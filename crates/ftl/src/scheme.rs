@@ -50,6 +50,7 @@ pub enum VictimPolicy {
     #[default]
     Greedy,
     /// The greatest (1 - u) / 2u x age (Rosenblum and Ousterhout), age counted in superblocks opened since.
+    /// While a write waits for room the choice is greedy.
     CostBenefit,
 }
 

@@ -586,7 +586,7 @@ impl Space {
     pub(crate) fn best_benefit(&self) -> Option<u32> {
         let mut best: Option<(u32, u64, u64)> = None;
         for (superblock, it) in (0..).zip(&self.superblocks) {
-            if it.state != State::Closed || it.valid >= it.capacity {
+            if !self.is_listed(superblock) || it.valid >= it.capacity {
                 continue;
             }
             let age = u64::from(self.epoch - it.epoch) + 1;

@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Cuts made in one run of the device; then another seed gives another device, workload and interleaving.
 const CUTS_A_RUN: u64 = 500;
+/// The same in a swarm, where the devices differ more than the cuts of one.
+const CUTS_A_SWARM_RUN: u64 = 50;
+/// Cuts after which a swarm must have collected everything: some of its devices are nearly empty.
+const CUTS_OF_A_FULL_SWARM: u64 = 5000;
 
 /// What to sweep.
 #[derive(Clone, Debug)]
@@ -30,11 +34,18 @@ pub struct SweepOptions {
     pub only_cut: Option<u64>,
     /// Factory bad blocks, and programs and erases that fail, too.
     pub faults: bool,
+    /// Devices by chance in every respect: shape, utilisation, cache, thresholds, parameters.
+    pub swarm: bool,
+    /// Requests made while the power may be cut.
+    pub requests: u32,
     /// Parameters of the scheme.
     pub parameters: BTreeMap<String, String>,
 }
 
 impl SweepOptions {
+    /// Requests made while the power may be cut, unless told otherwise.
+    pub const REQUESTS: u32 = 400;
+
     /// A sweep of `cuts` cuts without flash faults, with default parameters.
     pub fn new(scheme: &str, seed: u64, cuts: u64) -> SweepOptions {
         SweepOptions {
@@ -44,6 +55,8 @@ impl SweepOptions {
             budget: None,
             only_cut: None,
             faults: false,
+            swarm: false,
+            requests: SweepOptions::REQUESTS,
             parameters: BTreeMap::new(),
         }
     }
@@ -143,40 +156,78 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
     let mut report = SweepReport::default();
     let total = if options.only_cut.is_some() { 1 } else { options.cuts };
     let mut seed = options.seed;
+    let a_run = if options.swarm { CUTS_A_SWARM_RUN } else { CUTS_A_RUN };
     while options.budget.map_or(report.cuts < total, |budget| start.elapsed() < budget) {
         let before = report.cuts;
-        let mut round: Round<S, N> = Round::new(options, seed);
-        let wanted = if options.budget.is_some() { CUTS_A_RUN } else { (total - before).min(CUTS_A_RUN) };
+        let wanted = if options.budget.is_some() { a_run } else { (total - before).min(a_run) };
         let mut tell = |done: u64| match &options.budget {
             Some(budget) => {
                 progress(start.elapsed().min(*budget).as_millis() as u64, budget.as_millis() as u64)
             }
             None => progress(before + done, total),
         };
-        // A panic is a finding: the scheme's or the array's assertion failed. The round is given up after it.
-        let ended = catch_unwind(AssertUnwindSafe(|| round.run(wanted, &mut report, &mut tell)));
-        let trouble = match ended {
-            Ok(Ok(())) => None,
-            Ok(Err(what)) => Some(what),
-            Err(panic) => Some(panic_text(panic.as_ref())),
-        };
-        if let Some(what) = trouble {
-            let Trouble { cut, no_such_cut, phase } = round.trouble();
-            return Err(Failure { no_such_cut, ..failure(options, seed, cut, &phase, what) });
-        }
-        if report.cuts == before {
+        run::<S, N>(options, seed, wanted, &mut report, &mut tell)
+            .map_err(|found| smallest::<S, N>(options, found))?;
+        // A device of a swarm may be worn out before the power can be cut.
+        if report.cuts == before && !options.swarm {
             return Err(failure(options, seed, None, "sweep", "the run has nothing to cut".to_owned()));
         }
         report.runs += 1;
         seed = seed.wrapping_add(1);
     }
     report.elapsed = start.elapsed();
-    if options.only_cut.is_none() && report.cuts >= CUTS_A_RUN {
+    let enough = if options.swarm { CUTS_OF_A_FULL_SWARM } else { CUTS_A_RUN };
+    if options.only_cut.is_none() && report.cuts >= enough && options.requests == SweepOptions::REQUESTS {
         report.is_complete().map_err(|what| failure(options, options.seed, None, "coverage", what))?;
     }
     Ok(report)
 }
 
 fn failure(options: &SweepOptions, seed: u64, cut: Option<u64>, phase: &str, what: String) -> Failure {
-    Failure { cut, faults: options.faults, ..Failure::new(&options.scheme, seed, phase, what) }
+    let requests = Some(options.requests).filter(|&requests| requests != SweepOptions::REQUESTS);
+    let (faults, swarm) = (options.faults, options.swarm);
+    Failure { cut, faults, swarm, requests, ..Failure::new(&options.scheme, seed, phase, what) }
+}
+
+/// The same finding with as few requests as still show it at the same cut.
+fn smallest<S: Scheme, N: Cuttable>(options: &SweepOptions, found: Failure) -> Failure {
+    let (mut least, mut most, mut smallest) = (0, options.requests, found);
+    if smallest.no_such_cut || options.only_cut.is_some() {
+        return smallest;
+    }
+    let repeat = SweepOptions { seed: smallest.seed, only_cut: smallest.cut, ..options.clone() };
+    while least + 1 < most {
+        let requests = least + (most - least) / 2;
+        let fewer = SweepOptions { requests, ..repeat.clone() };
+        match run::<S, N>(&fewer, fewer.seed, 1, &mut SweepReport::default(), &mut |_| {}) {
+            Err(failure) if (failure.cut, &failure.phase) == (smallest.cut, &smallest.phase) => {
+                (most, smallest) = (requests, failure);
+            }
+            _ => least = requests,
+        }
+    }
+    smallest
+}
+
+/// Makes `wanted` cuts of the run of `seed`.
+fn run<S: Scheme, N: Cuttable>(
+    options: &SweepOptions,
+    seed: u64,
+    wanted: u64,
+    report: &mut SweepReport,
+    tell: &mut dyn FnMut(u64),
+) -> Result<(), Failure> {
+    let mut round: Round<S, N> = Round::new(options, seed);
+    // A panic is a finding: the scheme's or the array's assertion failed. The round is given up after it.
+    let ended = catch_unwind(AssertUnwindSafe(|| round.run(wanted, report, tell)));
+    let mut what = match ended {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(what)) => what,
+        Err(panic) => panic_text(panic.as_ref()),
+    };
+    let Trouble { cut, no_such_cut, phase, device } = round.trouble();
+    if let Some(device) = device {
+        what += &format!("; the device: {device}");
+    }
+    Err(Failure { no_such_cut, ..failure(options, seed, cut, &phase, what) })
 }

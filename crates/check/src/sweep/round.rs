@@ -11,8 +11,6 @@ use nand::timing::NoClock;
 use nand::{CrashNand, Cut, Lpn, PageKind, SimNand};
 use std::marker::PhantomData;
 
-/// Requests made while the power may be cut.
-const REQUESTS: u32 = 400;
 /// One cut in so many is followed by others during recovery and the work after it.
 const NESTED: u32 = 8;
 /// Cuts of one recovered device.
@@ -33,6 +31,8 @@ pub(super) struct Trouble {
     pub cut: Option<u64>,
     pub no_such_cut: bool,
     pub phase: String,
+    /// The device, if it was drawn from a swarm.
+    pub device: Option<String>,
 }
 
 /// A phase of the work, for the report of a failure.
@@ -54,6 +54,7 @@ pub(super) struct Round<'a, S, N> {
     /// Whether the cut that was asked for is none of this run's.
     no_such_cut: bool,
     phase: Stage,
+    device: Option<String>,
     /// Images, kept for their memory.
     spare: Vec<SimNand<NoClock>>,
     nested: Option<CrashNand>,
@@ -87,6 +88,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             cut: None,
             no_such_cut: false,
             phase: Stage::Preparing,
+            device: None,
             spare: Vec::new(),
             nested: None,
             found: Vec::new(),
@@ -104,7 +106,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
             Stage::Working => "working after recovery".to_owned(),
             Stage::Nested(point, what) => format!("{what} (second cut, {point})"),
         };
-        Trouble { cut: self.cut, no_such_cut: self.no_such_cut, phase }
+        Trouble { cut: self.cut, no_such_cut: self.no_such_cut, phase, device: self.device.clone() }
     }
 
     /// Runs the device and makes `wanted` cuts.
@@ -116,7 +118,12 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
     ) -> Result<(), String> {
         let ills = Ills { wear: self.options.faults, decay: false };
         let mut dice = Dice::branch(self.seed, SHAPE);
-        let shape = Shape::random::<S>(&mut dice, ills, &self.options.parameters)?;
+        let parameters = &self.options.parameters;
+        let shape = match self.options.swarm {
+            true => Shape::swarm::<S>(&mut dice, ills, parameters)?,
+            false => Shape::random::<S>(&mut dice, ills, parameters)?,
+        };
+        self.device = self.options.swarm.then(|| shape.in_words());
         let (array, states) = self.prepare(&shape, &mut dice)?;
         self.phase = Stage::Running;
         let (nand, history) = self.live(&shape, array, states, report)?;
@@ -154,7 +161,8 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         if dice.once_in(8) {
             return Ok((shape.array(), nothing));
         }
-        let mut host = Host::new(nothing.clone(), Habits::all(), Dice::branch(self.seed, WORKLOAD));
+        let habits = if self.options.swarm { Habits::random(dice) } else { Habits::all() };
+        let mut host = Host::new(nothing.clone(), habits, Dice::branch(self.seed, WORKLOAD));
         host.mortal = shape.mortal(self.options.faults);
         let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
         for lpn in 0..exported {
@@ -193,7 +201,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
         host.history = Some(History::new(&host.states));
         host.mortal = shape.mortal(self.options.faults);
         host.read_all(&mut session)?;
-        for _ in 0..REQUESTS {
+        for _ in 0..self.options.requests {
             if host.worn {
                 break;
             }

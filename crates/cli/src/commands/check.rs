@@ -30,6 +30,7 @@ Examples:
   ftl check --scheme dftl --seed 7 --cut 123   one cut again, as a finding names it
   ftl check --budget 8h --faults --seed random --json night.json
                                                a night of cuts that nobody made before
+  ftl check --swarm --faults --cuts 100000     devices of all shapes, utilisations, caches and parameters
   ftl check --damage --cuts 5000               flipped bits and lost sectors in images, 5000 for each scheme
 
 The power is cut at any flash operation of a running device, whatever is in flight torn or lost; the scheme recovers, and
@@ -54,6 +55,12 @@ pub(crate) struct CheckArgs {
     /// Factory bad blocks, and programs and erases that fail, too
     #[arg(long)]
     faults: bool,
+    /// Draw each device from all there are: shape, utilisation, cache, thresholds, victims, parameters
+    #[arg(long, conflicts_with = "damage")]
+    swarm: bool,
+    /// Requests of a run, as a finding names them
+    #[arg(long, value_name = "N", default_value_t = SweepOptions::REQUESTS, value_parser = positive_32, conflicts_with = "damage")]
+    requests: u32,
     /// Damage image files in place of cutting the power
     #[arg(long, conflicts_with = "faults")]
     damage: bool,
@@ -228,6 +235,8 @@ fn sweep_options(args: &CheckArgs, scheme: &SchemeSpec, schemes: usize) -> Sweep
         only_cut: args.cut,
         budget: args.budget.map(share),
         faults: args.faults,
+        swarm: args.swarm,
+        requests: args.requests,
         parameters: scheme.parameters.clone(),
         ..SweepOptions::new(&scheme.name, args.seed.value, args.cuts)
     }

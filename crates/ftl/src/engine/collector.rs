@@ -200,6 +200,13 @@ impl<C> Collector<C> {
         self.empty(victim)
     }
 
+    /// The same while a write waits for room: with the superblock that gains most. An old one that gains
+    /// little may cost more pages of mapping than it gains.
+    pub fn start_for_room<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
+        let victim = Victim::choose(flash, VictimPolicy::Greedy);
+        self.empty(victim)
+    }
+
     /// Begins to rewrite the superblock that holds what has lain longest. `false`: there is none.
     pub fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
         let victim = Victim::oldest(flash);

@@ -101,7 +101,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         }
         let mut collections = 0;
         while self.is_short(flash, writes) {
-            let nothing = !self.collector.is_active() && !self.collector.start(flash);
+            let nothing = !self.collector.is_active() && !self.collector.start_for_room(flash);
             collections += 1;
             if nothing || collections > 8 * flash.nand().geometry().superblocks() {
                 let (free, needed) = (flash.free_superblocks(), self.needed(flash, writes));

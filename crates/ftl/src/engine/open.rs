@@ -7,7 +7,7 @@ use crate::flash::Flash;
 use crate::mapping::{Mapping, Pages};
 use crate::recover::Recovery;
 use crate::scheme::{Config, ConfigError, OpenError};
-use nand::{Nand, Pbn};
+use nand::Nand;
 use std::marker::PhantomData;
 
 impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
@@ -50,11 +50,6 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
 /// written.
 const BESIDE_THE_RESERVE: u32 = 6;
 
-/// Whether anything was ever programmed and is there.
-fn is_used<N: Nand>(flash: &Flash<N>) -> bool {
-    (0..flash.nand().geometry().blocks()).any(|block| flash.nand().written(Pbn(block)) > 0)
-}
-
 /// Refuses a configuration in which collection could run out of room beside a mapping table of up to
 /// `table_pages` translation pages, and tells `flash` what it needs and what is left over. A device that was
 /// used and has too little room now is worn out: blocks have become bad since it was new.
@@ -70,8 +65,7 @@ fn reserve_room<N: Nand>(flash: &mut Flash<N>, table_pages: u32, config: &Config
     let reserve = u64::from(config.foreground_superblocks + BESIDE_THE_RESERVE) * superblock;
     let needed = u64::from(config.exported_pages) + u64::from(table_pages) + reserve;
     let usable = flash.space.usable_pages();
-    let was_enough = needed <= u64::from(flash.nand().geometry().pages()) && is_used(flash);
-    if config.exported_pages == 0 || (needed > usable && !was_enough) {
+    if config.exported_pages == 0 || !flash.needs_more(needed) {
         return Err(ConfigError(format!(
             "over-provisioning: {} pages are exported, {} hold the mapping table and {} are needed for collection, of \
              {} usable; export from 1 to about {} pages",
@@ -83,6 +77,5 @@ fn reserve_room<N: Nand>(flash: &mut Flash<N>, table_pages: u32, config: &Config
         )));
     }
     flash.space.spare = (usable.saturating_sub(needed) / superblock) as u32;
-    flash.need_usable(needed);
     Ok(())
 }

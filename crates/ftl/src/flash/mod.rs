@@ -156,11 +156,20 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Sets how many usable pages a device needs. One that has fewer, because blocks have become bad, is worn
-    /// out: it turns read-only while collection still has its reserve.
-    pub(crate) fn need_usable(&mut self, pages: u64) {
-        self.least_usable = pages;
-        self.worn |= self.space.usable_pages() < pages;
+    /// Says how many usable pages the device needs beside those that it is known to need. One that has fewer,
+    /// because blocks have become bad, is worn out: it turns read-only while collection still has its
+    /// reserve. `false`: it never had so many, whatever has become bad.
+    #[must_use]
+    pub(crate) fn needs_more(&mut self, pages: u64) -> bool {
+        self.least_usable += pages;
+        if self.space.usable_pages() >= self.least_usable {
+            return true;
+        }
+        let geometry = self.nand.geometry();
+        let is_used = (0..geometry.blocks()).any(|block| self.nand.written(Pbn(block)) > 0);
+        let had_enough = is_used && self.least_usable <= u64::from(geometry.pages());
+        self.worn |= had_enough;
+        had_enough
     }
 
     /// The completion of both.
@@ -480,7 +489,7 @@ impl<N: Nand> Flash<N> {
         }
         self.space.release(&self.nand, superblock, done);
         if is_less {
-            self.need_usable(self.least_usable);
+            self.worn |= self.space.usable_pages() < self.least_usable;
         }
         Ok(done)
     }

@@ -636,8 +636,8 @@ fn check_memory<P: Policy>(policy: &P, layout: &Layout, config: &Config) -> Resu
     Ok(())
 }
 
-/// Blocks to lay a device out on: of a fresh array those that are good. An array in use is laid out as it was
-/// when it was new: when too many blocks have failed since, it can be read and not written.
+/// Blocks that a device must do with: of a fresh array those that are good. An array in use had enough when
+/// it was new: when too many blocks have failed since, it can be read and not written.
 fn usable_blocks<N: Nand>(pool: &Pool, flash: &Flash<N>) -> u32 {
     let geometry = pool.geometry();
     let in_use = (0..geometry.blocks()).map(Pbn).any(|block| flash.nand().written(block) > 0);
@@ -679,13 +679,17 @@ fn layout_of<P: Policy>(
         merging: 0,
     };
     if P::NARROW {
-        let most = Layout { log_blocks: usable.saturating_sub(logical_blocks), ..layout };
+        // As if no block was bad: then a device is laid out alike whenever it is opened. Bad blocks make the
+        // log smaller ([`Core::log_limit`]).
+        let all = pool.geometry().blocks() / pool.units();
+        let most = Layout { log_blocks: all.saturating_sub(logical_blocks), ..layout };
         let others = journal::blocks_needed(page_bytes, &most) + RESERVE;
         let (log, merging) = P::share_out(config, &layout, most.log_blocks.saturating_sub(others));
         (layout.log_blocks, layout.merging) = (log.max(P::LEAST_LOG), merging);
     }
     layout.metadata_blocks = journal::blocks_needed(page_bytes, &layout);
-    let log = u64::from(layout.log_blocks + layout.merging);
+    let least_log = if P::NARROW { P::LEAST_LOG } else { layout.log_blocks };
+    let log = u64::from(least_log + layout.merging);
     let spare = log + u64::from(layout.metadata_blocks) + u64::from(RESERVE);
     let total = u64::from(usable);
     if config.exported_pages == 0 || u64::from(logical_blocks) + spare > total {

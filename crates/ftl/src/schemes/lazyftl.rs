@@ -20,6 +20,7 @@
 //!   one of them at most.
 //! - A UMT entry is charged 6 bytes (place, PPN, whether owed), a translation page with entries 8, as TPFTL's
 //!   nodes.
+//! - The UMT has no more entries than there are pages to spare, as each may keep a superseded page in name.
 //! - The rest of the budget caches mappings that were read, 8 bytes each, LRU.
 //! - Pages moved by collection enter the UMT, as those of the cold area do, as long as there is room; else
 //!   the page's mappings are committed with them.
@@ -157,10 +158,13 @@ impl Mapping for LazyTable {
         }],
     };
 
-    fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let percent = config.number(&Self::INFO, "updates", 10..=95)?;
         let bytes = table.cache_bytes("lazyftl", config, 20 * (NODE_BYTES + ENTRY_BYTES))?;
-        let updates = bytes * percent / 100;
+        // Until it is committed, an update keeps two pages: no more of them than there is room for.
+        let room = u64::from(flash.space.spare + 1) * u64::from(flash.nand().geometry().superblock_pages());
+        let most = u64::from(table.pages()) * NODE_BYTES + room * ENTRY_BYTES;
+        let updates = (bytes * percent / 100).min(most);
         let lpns = table.exported_pages() as usize;
         let reads = ((bytes - updates) / READ_BYTES).min(lpns as u64) as usize;
         let entries = table.entries_per_page() as usize;

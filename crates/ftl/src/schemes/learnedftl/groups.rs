@@ -343,7 +343,10 @@ impl Placement<LearnedTable> for Groups {
         let spare_superblocks = flash.space.spare;
         let (cross_group, lpns) = (mapping.techniques.cross_group, mapping.group_lpns);
         let groups = mapping.mapped.len() as u32;
-        if !cross_group && spare_superblocks < groups {
+        // Blocks that fail later end the device's life once a group has none of its own.
+        let own =
+            if cross_group { 0 } else { u64::from(groups * flash.nand().geometry().superblock_pages()) };
+        if !flash.needs_more(own) {
             return Err(ConfigError(format!(
                 "over-provisioning: without cross-group allocation each of the {groups} groups needs a superblock of its \
                  own to write to, and {spare_superblocks} are to spare; export less, or leave letter x in techniques"

@@ -73,6 +73,9 @@ const BLOCKS_A_MERGE: u32 = 2;
 /// Log blocks that are kept for bins whose open block is full at the same time.
 const KEPT: u32 = 4;
 
+/// Bins that a group waits at most.
+const MOST_BINS: u32 = 60;
+
 const LOG_PAGES: Stat = Stat::new(3, "log_pages", "pages", "pages that the host wrote to the log");
 const MERGED_PAGES: Stat =
     Stat::new(4, "merged_log_pages", "pages", "of these, valid until their group was merged").of(&LOG_PAGES);
@@ -422,7 +425,7 @@ impl Policy for Tide {
         let fits = |log: u32| {
             let mut layout = *layout;
             (layout.log_blocks, layout.merging) = (log, merging);
-            let bins = Timetable::bins_for(bins_ahead(log));
+            let bins = Timetable::bins_for(ahead(config, log).unwrap_or(MOST_BINS));
             let sequences = Rises::new(&layout, 0).bytes();
             let parts = memory::parts(&layout, bins, memory::most_entries(&layout), sequences);
             parts.iter().map(|&(_, bytes)| bytes).sum::<u64>() <= config.cache_bytes
@@ -437,10 +440,7 @@ impl Policy for Tide {
 
     fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError> {
         config.number(&Self::INFO, "merges", 0..=layout.physical_pages / layout.block_pages)?;
-        let ahead = match config.number(&Self::INFO, "bins", 0..=60)? {
-            0 => bins_ahead(layout.log_blocks),
-            given => given,
-        };
+        let ahead = ahead(config, layout.log_blocks)?;
         let (groups, blocks) = (layout.logical_blocks, layout.physical_pages / layout.block_pages);
         Ok(Tide {
             table: Timetable::new(groups, blocks, layout.log_blocks, ahead),
@@ -565,8 +565,16 @@ impl Policy for Tide {
     }
 }
 
+/// Bins that a group of the mean rate waits, as given or by the arithmetic of [`bins_ahead`].
+fn ahead(config: &Config, log_blocks: u32) -> Result<u32, ConfigError> {
+    Ok(match config.number(&Tide::INFO, "bins", 0..=MOST_BINS)? {
+        0 => bins_ahead(log_blocks),
+        given => given,
+    })
+}
+
 /// Bins that a group of the mean rate waits. A bin's worth of room, L / F, is lost while its groups are
 /// merged, and half a block for each of about F open ones: least at the square root of 2 L / S.
 fn bins_ahead(log_blocks: u32) -> u32 {
-    (2 * log_blocks).isqrt().clamp(1, 60)
+    (2 * log_blocks).isqrt().clamp(1, MOST_BINS)
 }
