@@ -72,7 +72,7 @@ $(VENV)/installed: python/requirements.txt
 wheel: compiler $(VENV)/installed
 	$(VENV)/bin/maturin build --release --locked --out target/wheels
 
-# The documentation as a site that opens from the disk: target/site/index.html.
+# The documentation as a site that opens from the disk: target/site/index.html. NOTEBOOKS=auto runs the notebooks for it.
 docs: $(VENV)/installed
 	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs target/site
 	@echo "$(CURDIR)/target/site/index.html"

@@ -1,5 +1,6 @@
 """How the documentation becomes a site: `make docs` builds it into target/site."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -18,8 +19,9 @@ source_suffix = {".md": "myst-nb"}
 # A heading can be a link's target, down to this level.
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "deflist"]
-# Notebooks are run by the tests, and by `make docs` where the package is installed.
-nb_execution_mode = "off"
+# The tests run the notebooks. `make docs NOTEBOOKS=auto` runs them, too, so that their pages show what comes out.
+nb_execution_mode = os.environ.get("NOTEBOOKS", "off")
+nb_execution_timeout = 300
 # Blocks of shell commands that are not for every reader: `sh live`, `sh skip`.
 highlight_language = "none"
 
