@@ -12,13 +12,9 @@ use crate::engine::Opening;
 use crate::error::LiveError;
 use crate::export::Export;
 use crate::image::{create, describe, open};
-use crate::request::{IoError, Op, Request};
+use crate::request::{Op, Request};
 use crate::settings::Settings;
-
-/// Bytes copied at once.
-const STEP_BYTES: u64 = 1 << 20;
-/// Bytes asked about at once.
-const RANGE_BYTES: u64 = 256 << 20;
+use crate::walk::walk;
 
 /// What a conversion did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,37 +85,20 @@ fn copy(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Converted, LiveError> {
     let size = source.exported_bytes();
-    let mut converted = Converted::default();
-    let mut at = 0;
-    let wrong = |what: &str, at: u64, error: IoError| {
-        LiveError::Refused(format!("{what} at byte {at} failed: {error}"))
-    };
-    let mut buffer = vec![0; STEP_BYTES as usize];
-    while at < size {
-        let extents = source.extents(at, RANGE_BYTES.min(size - at), usize::MAX);
-        for extent in extents.map_err(|error| wrong("asking what is mapped", at, error))? {
-            let end = at + extent.length;
-            if !extent.allocated {
-                converted.holes += extent.length;
-                at = end;
-            }
-            while at < end {
-                let length = STEP_BYTES.min(end - at) as u32;
-                let bytes = &mut buffer[..length as usize];
-                let request = |op, data| Request { op, offset: at, length, fua: false, data };
-                source
-                    .request(&request(Op::Read, Bytes::new()), bytes)
-                    .map_err(|error| wrong("reading", at, error))?;
-                let data = Bytes::copy_from_slice(bytes);
-                target
-                    .request(&request(Op::Write, data), &mut [])
-                    .map_err(|error| wrong("writing", at, error))?;
-                converted.copied += u64::from(length);
-                at += u64::from(length);
-                progress(at, size);
-            }
-        }
-        progress(at, size);
-    }
-    Ok(converted)
+    let mut copied = 0;
+    walk(source, &mut |range, content| {
+        let offset = range.start;
+        let content = content.ok_or_else(|| {
+            LiveError::Refused(format!("byte {offset} cannot be read; `ftl scrub` says what else cannot"))
+        })?;
+        let data = Bytes::copy_from_slice(content);
+        let request = Request { op: Op::Write, offset, length: content.len() as u32, fua: false, data };
+        target
+            .request(&request, &mut [])
+            .map_err(|error| LiveError::Refused(format!("writing at byte {offset} failed: {error}")))?;
+        copied += range.end - range.start;
+        progress(range.end, size);
+        Ok(())
+    })?;
+    Ok(Converted { copied, holes: size - copied })
 }

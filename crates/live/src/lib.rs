@@ -10,6 +10,7 @@
 //! | `keeper.rs` | threads that look after devices while they are served |
 //! | `front.rs`, `pace.rs` | a device as front ends use it: batches, and answers that wait |
 //! | `guard.rs` | what a panic ends |
+//! | `walk.rs` | all that a device holds, read in order |
 //! | `image.rs` | images by name, opened with the scheme that they were made for |
 //! | `engine/` | one FTL, many clients: byte ranges become pages |
 //! | `export.rs` | a device as everything above sees it, whatever its scheme |
@@ -43,6 +44,7 @@ mod settings;
 mod snapshot;
 mod stop;
 pub mod vhost;
+mod walk;
 
 pub use clock::{Latencies, Latency};
 pub use convert::{convert, Converted};

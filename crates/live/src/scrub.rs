@@ -6,20 +6,14 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use nand::{ImageError, Lpn, Salvage, Salvaged, Scrubbed};
 
 use crate::engine::Opening;
 use crate::error::{CheckError, LiveError};
-use crate::export::Export;
 use crate::image::{describe, open};
-use crate::request::{IoError, Op, Request};
+use crate::request::IoError;
 use crate::snapshot::Opened;
-
-/// Bytes read at once.
-const STEP_BYTES: u64 = 1 << 20;
-/// Bytes asked about at once.
-const RANGE_BYTES: u64 = 256 << 20;
+use crate::walk::walk;
 
 /// What reading all of an image has found.
 #[derive(Debug)]
@@ -104,44 +98,6 @@ fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
         Some(last) if last.end == range.start => last.end = range.end,
         _ => ranges.push(range),
     }
-}
-
-/// Hears of a range of bytes: what they are, or nothing when they cannot be read.
-type Each<'a> = &'a mut dyn FnMut(Range<u64>, Option<&[u8]>) -> Result<(), LiveError>;
-
-/// Reads all that a device holds, in order.
-fn walk(export: &dyn Export, each: Each<'_>) -> Result<(), LiveError> {
-    let (size, page) = (export.exported_bytes(), u64::from(export.page_bytes()));
-    let mut buffer = vec![0; STEP_BYTES.max(page) as usize];
-    let mut at = 0;
-    while at < size {
-        let unknown =
-            |error| LiveError::Refused(format!("asking what is mapped at byte {at} failed: {error}"));
-        for extent in export.extents(at, RANGE_BYTES.min(size - at), usize::MAX).map_err(unknown)? {
-            let end = at + extent.length;
-            while extent.allocated && at < end {
-                let length = STEP_BYTES.max(page).min(end - at);
-                let bytes = &mut buffer[..length as usize];
-                if read(export, at, bytes) {
-                    each(at..at + length, Some(bytes))?;
-                } else {
-                    for at in (at..at + length).step_by(page as usize) {
-                        let bytes = &mut buffer[..page.min(end - at) as usize];
-                        let content = read(export, at, bytes);
-                        each(at..at + bytes.len() as u64, content.then_some(&*bytes))?;
-                    }
-                }
-                at += length;
-            }
-            at = end;
-        }
-    }
-    Ok(())
-}
-
-fn read(export: &dyn Export, offset: u64, to: &mut [u8]) -> bool {
-    let request = Request { op: Op::Read, offset, length: to.len() as u32, fua: false, data: Bytes::new() };
-    export.request(&request, to).is_ok()
 }
 
 /// What was copied out of an image.

@@ -30,7 +30,7 @@ pub enum RunError {
         /// Requests issued in the phase before it, this one included.
         request: u64,
     },
-    /// It was asked to stop before its end ([`Progress::stops`]).
+    /// It was asked to stop before its end ([`crate::Progress::stops`]).
     #[error("scheme {scheme} was stopped before it ended")]
     Stopped {
         /// The scheme.
