@@ -172,11 +172,9 @@ impl<N: Nand> Recovery<'_, N> {
                 let ppn = geometry.page_in(found.member, position / units);
                 let Some(oob) = self.page(ppn)? else { continue };
                 self.metadata_version = self.metadata_version.max(oob.version);
-                match self.flash.read_metadata(ppn, PageKind::Metadata, Cause::Recovery, self.at) {
-                    Ok(done) => self.at = done,
-                    Err(Fault::Uncorrectable { .. }) => continue,
-                    Err(fault) => return Err(fault),
-                }
+                let read = self.flash.read_metadata(ppn, PageKind::Metadata, Cause::Recovery, self.at);
+                // A page that a cut tore has no OOB. Without one that has, trims would be taken back.
+                self.at = read?;
                 match journal::parse(self.flash.buffer()) {
                     Some(Page::Journal(records)) => trims.extend(records),
                     Some(part) => self.take_part(&mut parts, part),
