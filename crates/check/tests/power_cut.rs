@@ -13,6 +13,7 @@ fn cut(faults: bool) {
                 match sweep(&options, &mut |_, _| {}) {
                     Ok(report) => {
                         println!("{}: {} cuts/s, {report:?}", info.name, report.cuts_a_second());
+                        assert_eq!(report.not_exercised(), None, "{}", info.name);
                         assert_eq!(report.collections_group > 0, info.name.starts_with("learnedftl"));
                         // `block` has no log, and the requests here seldom fill a sequential block of
                         // `waftl`.

@@ -447,6 +447,17 @@ fn a_night_of_power_cuts_spends_its_time_and_says_what_it_drew() {
     assert!(found[0]["finding"].is_null() && found[0]["elapsed_s"].as_f64() >= Some(0.2), "{found}");
 }
 
+/// A sweep too small to have erased everything has found nothing wrong; it says what it did not show.
+#[test]
+fn a_small_sweep_says_what_it_did_not_exercise() {
+    let args = ["check", "--scheme", "page", "--cuts", "500", "--seed", "177602959", "--json", "-"];
+    let said = ftl(&args);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("note: page: nothing was lost, but 4 translation pages"), "{}", said.err);
+    let found: Value = serde_json::from_str(&said.out).expect("JSON");
+    assert!(found[0]["not_exercised"].as_str().is_some_and(|what| what.contains("translation")), "{found}");
+}
+
 #[test]
 fn a_reader_that_goes_away_ends_the_command_quietly() {
     let mut child = command(&["devices"])

@@ -107,7 +107,7 @@ pub(crate) fn power_cuts(
     let found = json!({
         "scheme": name, "seed": seed, "runs": report.runs, "cuts": report.cuts, "nested_cuts": report.nested_cuts,
         "torn_pages": report.torn_pages, "torn_blocks": report.torn_blocks, "completed": report.completed,
-        "dropped": report.dropped, "elapsed_s": report.elapsed.as_secs_f64(),
+        "dropped": report.dropped, "not_exercised": report.not_exercised(), "elapsed_s": report.elapsed.as_secs_f64(),
     });
     Ok(found.to_string())
 }

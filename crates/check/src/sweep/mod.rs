@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 const CUTS_A_RUN: u64 = 500;
 /// The same in a swarm, where the devices differ more than the cuts of one.
 const CUTS_A_SWARM_RUN: u64 = 50;
-/// Cuts after which a swarm must have collected everything: some of its devices are nearly empty.
-const CUTS_OF_A_FULL_SWARM: u64 = 5000;
 
 /// What to sweep.
 #[derive(Clone, Debug)]
@@ -106,21 +104,18 @@ impl SweepReport {
         (u128::from(self.cuts + self.nested_cuts) * 1_000_000 / micros) as u64
     }
 
-    /// Whether everything that recovery must get right was under way when the power was cut. A sweep that
-    /// never collected proves nothing.
-    fn is_complete(&self) -> Result<(), String> {
+    /// What recovery must get right and these cuts did not show, if anything: a sweep that never collected
+    /// proves little. A few runs of small devices can miss what thousands of cuts do not.
+    pub fn not_exercised(&self) -> Option<String> {
         for (index, kind) in ["data", "translation", "metadata"].into_iter().enumerate() {
             if self.programmed[index] > 0 && self.erased[index] == 0 {
-                return Err(format!(
-                    "the sweep is too small: {} {kind} pages were programmed but no block of them was ever erased",
+                return Some(format!(
+                    "{} {kind} pages were programmed, but no block of them was erased",
                     self.programmed[index]
                 ));
             }
         }
-        if self.torn_pages == 0 || self.torn_blocks == 0 {
-            return Err("the sweep is too small: it tore no page, or no block".to_owned());
-        }
-        Ok(())
+        (self.torn_pages == 0 || self.torn_blocks == 0).then(|| "no page was torn, or no block".to_owned())
     }
 }
 
@@ -176,10 +171,6 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
         seed = seed.wrapping_add(1);
     }
     report.elapsed = start.elapsed();
-    let enough = if options.swarm { CUTS_OF_A_FULL_SWARM } else { CUTS_A_RUN };
-    if options.only_cut.is_none() && report.cuts >= enough && options.requests == SweepOptions::REQUESTS {
-        report.is_complete().map_err(|what| failure(options, options.seed, None, "coverage", what))?;
-    }
     Ok(report)
 }
 

@@ -117,9 +117,15 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
     };
     let results = of_each(&args, &schemes, &what, |scheme, tell| {
         let result = sweep(&sweep_options(&args, scheme, schemes.len()), tell);
-        // A night has hours left when it finds something; nobody should wait for them.
-        if let (Err(failure), Some(_), false) = (&result, args.budget, args.quiet) {
-            note(&in_words(scheme, failure));
+        match (&result, args.cut) {
+            // A night has hours left when it finds something; nobody should wait for them.
+            (Err(failure), _) if args.budget.is_some() && !args.quiet => note(&in_words(scheme, failure)),
+            (Ok(report), None) => {
+                if let Some(what) = report.not_exercised() {
+                    note(&format!("{scheme}: nothing was lost, but {what}: more cuts would say more"));
+                }
+            }
+            _ => {}
         }
         result
     });
@@ -287,6 +293,7 @@ fn in_json(scheme: &SchemeSpec, result: &Result<SweepReport, Failure>) -> serde_
             "torn_blocks": report.torn_blocks,
             "completed": report.completed,
             "dropped": report.dropped,
+            "not_exercised": report.not_exercised(),
             "elapsed_s": report.elapsed.as_secs_f64(),
         }),
         Err(failure) => json!({
