@@ -65,13 +65,15 @@ class Device:
         _ftlkit.create_image(os.fspath(path), os.fspath(device), scheme, *words)
         return cls(path)
 
-    def serve(self, address: str | None = None, *, paced: bool = False) -> Device:
+    def serve(self, address: str | None = None, *, paced: bool = False, read_only: bool = False) -> Device:
         """Switches the device on, which recovers what a crash left, and serves it over NBD until :meth:`close`.
 
         Args:
             address: ``HOST:PORT``, or the path of a unix socket; one in a folder of its own unless given. There is
                 no password: keep TCP on the loopback.
             paced: hold each answer until the device model gives it, so that clients see the latency of flash.
+            read_only: write nothing to the image: clients can only read, several processes can serve it at a time, and
+                what recovery does stays in memory.
 
         Returns:
             The device itself, as a context manager that closes it.
@@ -86,7 +88,7 @@ class Device:
             self._folder = tempfile.TemporaryDirectory(prefix="ftlkit-")
             address = os.fspath(Path(self._folder.name) / "nbd.sock")
         try:
-            self._server = _ftlkit.Server(os.fspath(self.path), address, paced)
+            self._server = _ftlkit.Server(os.fspath(self.path), address, paced, read_only)
         finally:
             if self._server is None:
                 self._clean()

@@ -46,6 +46,23 @@ class Note(UserWarning):
     """Something that the user of a run should know, and no error."""
 
 
+def at_least(least: int, name: str, number: int) -> int:
+    """A number that is not too small.
+
+    Args:
+        least: the smallest that means something.
+        name: of the argument.
+        number: what was given.
+
+    Raises:
+        InputError: it is smaller.
+
+    """
+    if number < least:
+        raise InputError(f"{name}: {number} is too small; give a whole number from {least} up")
+    return number
+
+
 def extra(module: str, name: str) -> Any:
     """A module that does not come with the package.
 

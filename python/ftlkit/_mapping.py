@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ftlkit import _ftlkit
-from ftlkit._errors import InputError
+from ftlkit._errors import InputError, at_least
 from ftlkit._progress import Overall
 
 if TYPE_CHECKING:
@@ -150,12 +150,6 @@ def checked(scheme: str | type[Mapping]) -> str | tuple[str, Callable[[Translati
     raise InputError(f"{scheme!r} is no scheme; give a name, or a class that inherits from ftlkit.Mapping")
 
 
-def _from_0(name: str, number: int) -> int:
-    if number < 0:
-        raise InputError(f"{name}: {number} is no whole number from 0 up")
-    return number
-
-
 @dataclass(frozen=True)
 class Report:
     """What a check did. It found nothing."""
@@ -169,7 +163,8 @@ class Report:
             f"{value:,} {name}" for name, value in self.record.items() if isinstance(value, int) and value
         )
         slow = f"; {found:,.1f} us a call" if (found := self.record.get("call_us")) is not None else ""
-        return f"<{self.record['scheme']}: nothing lost; {counts}{slow}>"
+        missed = f"; not exercised: {what}" if (what := self.record.get("not_exercised")) else ""
+        return f"<{self.record['scheme']}: nothing lost; {counts}{slow}{missed}>"
 
 
 def conformance(
@@ -190,7 +185,7 @@ def conformance(
         FindingError: it does not; the sentence says what happened, and ``__cause__`` is what the mapping raised.
     """
     with Overall(1, f"conformance, {label_of(scheme)}", progress) as bar:
-        record = json.loads(_ftlkit.conformance(checked(scheme), _from_0("seed", seed), bar.tell))
+        record = json.loads(_ftlkit.conformance(checked(scheme), at_least(0, "seed", seed), bar.tell))
     if cuts:
         record |= check(scheme, cuts=cuts, seed=seed, progress=progress).record
     return Report(record)
@@ -218,8 +213,8 @@ def check(
     Raises:
         FindingError: something was lost.
     """
-    if cuts < 1:
-        raise InputError(f"cuts: {cuts} shows nothing; give at least 1")
+    at_least(1, "cuts", cuts)
+    at_least(0, "seed", seed)
+    at_least(0, "cut", cut or 0)
     with Overall(1, f"power cuts, {label_of(scheme)}", progress) as bar:
-        seed = _from_0("seed", seed)
         return Report(json.loads(_ftlkit.power_cuts(checked(scheme), cuts, seed, faults, cut, bar.tell)))

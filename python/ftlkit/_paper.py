@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ftlkit import _ftlkit
+from ftlkit._errors import at_least
 from ftlkit._progress import Overall
 from ftlkit._results import Run, Runs, Table
 
@@ -97,6 +98,8 @@ def paper(
         threads: runs at a time; the processors of this machine unless given.
         progress: as for :func:`ftlkit.run`.
     """
+    at_least(0, "seed", seed)
+    at_least(1, "threads", 1 if threads is None else threads)
     plan = _ftlkit.Paper(name, list(figures), list(schemes), full, seed)
     with Overall(len(plan), name, progress) as bar:
         return PaperResults(plan.run(threads, bar.tell))

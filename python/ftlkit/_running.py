@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ftlkit import _ftlkit
-from ftlkit._errors import FindingError, FtlError, InputError, Note
+from ftlkit._errors import FindingError, FtlError, InputError, Note, at_least
 from ftlkit._frame import requests_of
 from ftlkit._mapping import Mapping as PythonMapping
 from ftlkit._mapping import checked, label_of
@@ -61,8 +61,7 @@ def _run_all(
     threads: int | None,
     progress: bool | None,
 ) -> list[Run]:
-    if threads is not None and threads < 1:
-        raise InputError(f"threads: {threads} runs nothing; give at least 1")
+    at_least(1, "threads", 1 if threads is None else threads)
     ready = prepared(options, frame)
     labels = [label_of(scheme) for scheme in schemes]
     calls = [(label_of(scheme), call("run", scheme, options, frame)) for scheme in schemes]

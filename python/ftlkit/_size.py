@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from ftlkit import _ftlkit
-from ftlkit._errors import InputError, Note
+from ftlkit._errors import InputError, Note, at_least
 from ftlkit._frame import requests_of
 from ftlkit._options import Options, Size, call, encode, with_device
 from ftlkit._progress import Overall
@@ -94,6 +94,7 @@ def size(
     """
     if "cache" in options:
         raise InputError("cache is one size, and caches are those to try; leave cache out")
+    at_least(1, "threads", 1 if threads is None else threads)
     if not 0 <= within <= 1:
         raise InputError(f"within: {within} is no share; give 0 to 1")
     names = []

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ftlkit import _ftlkit
-from ftlkit._errors import FileError, FindingError, InputError, extra
+from ftlkit._errors import FileError, FindingError, InputError, at_least, extra
 from ftlkit._options import entries, spelled
 from ftlkit._progress import Overall
 from ftlkit._results import Run, Runs, Table
@@ -222,6 +222,7 @@ class Study:
             FindingError: a point met a bug; it is raised when all points have ended.
         """
         folder = os.fspath(self.results_folder)
+        at_least(1, "threads", 1 if threads is None else threads)
         numbers = self._native.open_points(folder, again)
         if points is not None:
             asked = set(points)

@@ -24,7 +24,7 @@ class Nbd:
         assert self.take(16) == b"NBDMAGICIHAVEOPT"
         self.take(2)
         self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, 0))
-        self.size, _ = struct.unpack(">QH", self.take(10))
+        self.size, self.flags = struct.unpack(">QH", self.take(10))
 
     def take(self, count: int) -> bytes:
         data = b""
@@ -34,10 +34,14 @@ class Nbd:
             data += part
         return data
 
-    def ask(self, kind: int, offset: int, length: int, data: bytes = b"") -> bytes:
+    def error(self, kind: int, offset: int, length: int, data: bytes = b"") -> int:
         self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, kind, 7, offset, length) + data)
         magic, error, cookie = struct.unpack(">IIQ", self.take(16))
-        assert (magic, error, cookie) == (0x67446698, 0, 7)
+        assert (magic, cookie) == (0x67446698, 7)
+        return int(error)
+
+    def ask(self, kind: int, offset: int, length: int, data: bytes = b"") -> bytes:
+        assert self.error(kind, offset, length, data) == 0
         return self.take(length) if kind == 0 else b""
 
     def close(self) -> None:
@@ -64,6 +68,25 @@ def test_bytes_are_kept_over_power_off(tmp_path: Path) -> None:
         client = Nbd(device.uri)
         assert client.ask(0, 4096, len(data)) == data
         client.close()
+
+
+def test_read_only_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "disk.ftl"
+    with ftlkit.Device.create(path, scheme="page", **SMALL).serve() as device:
+        client = Nbd(device.uri)
+        client.ask(1, 0, 4096, b"x" * 4096)
+        client.close()
+    before = path.read_bytes()
+    with ftlkit.Device(path).serve(read_only=True) as one, ftlkit.Device(path).serve(read_only=True) as two:
+        for device in (one, two):
+            client = Nbd(device.uri)
+            assert client.flags & 2, "NBD_FLAG_READ_ONLY"
+            assert client.ask(0, 0, 4096) == b"x" * 4096
+            assert client.error(1, 0, 4096, b"y" * 4096) == 1, "EPERM"
+            client.close()
+        with pytest.raises(ftlkit.FileError, match=r"disk\.ftl"):
+            ftlkit.Device(path).serve()
+    assert path.read_bytes() == before
 
 
 def test_a_killed_process_loses_nothing_that_was_flushed(tmp_path: Path) -> None:

@@ -196,6 +196,7 @@ class Nosy(Page):
                 lambda: self.table.load(self.table.pages),
                 lambda: self.table.store({0: 1, self.table.entries_per_page: 2}),
                 lambda: self.table.replace(0, [None]),
+                lambda: self.table.store({0: 2**31}),
             ]
             for attempt in attempts:
                 try:
@@ -210,6 +211,7 @@ def test_flash_is_reached_from_calls_alone() -> None:
     assert "there is no translation page 128; there are 0 to 127" in Nosy.wrong[0]
     assert "these LPNs are of several" in Nosy.wrong[1]
     assert "holds 1024 mappings, and 1 are given" in Nosy.wrong[2]
+    assert "2147483648 is no PPN; give a whole number from 0 to" in Nosy.wrong[3]
     table = Nosy.tables[0]
     assert (table.lpns, table.entries_per_page, table.place(1025), table.lpns_of(1)) == (
         131072,
@@ -228,9 +230,15 @@ def test_what_is_no_ppn_is_told(given: Any, capfd: pytest.CaptureFixture[str]) -
             super().lookup(lpn)
             return cast("int", given)
 
-    with pytest.raises(ftlkit.FindingError, match="is no PPN; give a whole number from 0 to") as raised:
-        ftlkit.conformance(Wrong)
-    assert repr(given) in str(raised.value)
+    class Forgetful(Fifo):
+        def forget(self, lpn: int) -> int | None:
+            super().forget(lpn)
+            return cast("int", given)
+
+    for mapping in (Wrong, Forgetful):
+        with pytest.raises(ftlkit.FindingError, match="is no PPN; give a whole number from 0 to") as raised:
+            ftlkit.conformance(mapping)
+        assert repr(given) in str(raised.value)
     assert not capfd.readouterr().err
 
 
@@ -252,13 +260,13 @@ def test_other_mistakes() -> None:
         ftlkit.compare([Page, type("Page", (Page,), {})], **QUICK)
     with pytest.raises(ftlkit.FindingError, match="NotImplementedError: Mapping has no update; write one"):
         ftlkit.run(ftlkit.Mapping, **QUICK)
-    with pytest.raises(ftlkit.InputError, match="seed: -1 is no whole number from 0 up"):
+    with pytest.raises(ftlkit.InputError, match="seed: -1 is too small; give a whole number from 0 up"):
         ftlkit.check("page", cuts=1, seed=-1)
     with pytest.raises(ftlkit.InputError, match="Page is a mapping in Python"):
         ftlkit.size([Page], **QUICK)  # type: ignore[list-item]
     with pytest.raises(ftlkit.InputError, match="there is no scheme `pgae`"):
         ftlkit.conformance("pgae")
-    with pytest.raises(ftlkit.InputError, match="cuts: 0 shows nothing"):
+    with pytest.raises(ftlkit.InputError, match="cuts: 0 is too small; give a whole number from 1 up"):
         ftlkit.check("page", cuts=0)
 
 

@@ -63,5 +63,7 @@ def test_papers_are_listed_and_mistakes_are_told() -> None:
         ftlkit.paper("tpftl", figures=["99"])
     with pytest.raises(ftlkit.InputError, match="no figure of tpftl runs any of these schemes"):
         ftlkit.paper("tpftl", schemes=["pgae"])
+    with pytest.raises(ftlkit.InputError, match="seed: -1 is too small"):
+        ftlkit.paper("tpftl", seed=-1)
     with pytest.raises(ftlkit.InputError):
         ftlkit.paper("nobody")

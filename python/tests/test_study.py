@@ -147,6 +147,14 @@ def test_a_failed_point_is_named_and_ends_nothing(tmp_path: Path, where: str) ->
     assert results.table().to_polars()["status"].to_list().count("failed") == 2
 
 
+def test_without_dask_a_study_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = ftlkit.Study(write(tmp_path / "caches.toml"))
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"dask is not installed: pip install 'ftlkit\[dask\]'"):
+        study.run(client="tcp://127.0.0.1:1")
+    assert not study.results().runs
+
+
 def test_ctrl_c_keeps_what_has_ended_and_the_study_goes_on(tmp_path: Path) -> None:
     path = write(tmp_path / "caches.toml", requests=150_000)
     code = f"import ftlkit; ftlkit.Study({os.fspath(path)!r}).run(threads=1)"

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::sync::{mpsc, Arc};
+use std::time::Duration;
 
 use bytes::Bytes;
 use check::{Dice, Loss, LossyMedium};
@@ -367,4 +369,27 @@ fn several_clients_never_mix_their_bytes() {
         }
     }
     for_every_scheme(Clients);
+}
+
+/// A scrub holds its own state while it waits for the device, and a snapshot holds the device.
+#[test]
+fn a_scrub_and_snapshots_never_wait_for_each_other() {
+    let medium = image::<schemes::page::PageMap>("page");
+    let (engine, _) = Engine::<schemes::page::PageMap, _>::open_on(medium, Path::new("image")).unwrap();
+    let engine = Arc::new(engine);
+    engine.scrub_every(Duration::from_micros(50));
+    let (ended, all) = mpsc::channel();
+    let keeper = (engine.clone(), ended.clone());
+    std::thread::spawn(move || {
+        let mut seen = 0;
+        (0..3000).for_each(|_| keeper.0.tend(&mut seen));
+        let _ = keeper.1.send(());
+    });
+    std::thread::spawn(move || {
+        (0..3000).for_each(|_| assert!(engine.snapshot().unwrap().scrubbed.is_some()));
+        let _ = ended.send(());
+    });
+    for _ in 0..2 {
+        all.recv_timeout(Duration::from_secs(120)).expect("both go on");
+    }
 }

@@ -16,7 +16,7 @@ use ftl::engine::{Ftl, Placement};
 use ftl::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use ftl::recover::Recovery;
 use ftl::space::Stream;
-use ftl::table::{entry, entry_in, mapped, Table, UNMAPPED};
+use ftl::table::{entry, entry_in, mapped, Table};
 use ftl::{Cause, Config, ConfigError, Flash, Info, Memory};
 use nand::{Done, Fault, Lpn, Nand, Ppn, Result, Vtpn};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -163,6 +163,8 @@ pub(crate) struct TranslationTable {
     /// Memory for the mapping beside the directory, bytes.
     #[pyo3(get)]
     cache_bytes: u64,
+    /// Pages of the array: a PPN is below it.
+    ppns: u32,
 }
 
 impl TranslationTable {
@@ -174,6 +176,14 @@ impl TranslationTable {
             "there is no translation page {unit}; there are 0 to {}",
             self.pages - 1
         )))
+    }
+
+    /// An entry of a translation page.
+    fn entry(&self, ppn: Option<u32>) -> PyResult<u32> {
+        match ppn {
+            Some(ppn) if ppn >= self.ppns => Err(no_ppn(&ppn.to_string(), self.ppns)),
+            ppn => Ok(entry(ppn.map(Ppn))),
+        }
     }
 
     fn door<T>(&self, call: impl FnOnce(&mut dyn Door) -> PyResult<T>) -> PyResult<T> {
@@ -208,8 +218,8 @@ impl TranslationTable {
 
     /// Changes mappings of one translation page, by LPN: one read and one program.
     fn store(&self, changes: HashMap<u32, Option<u32>>) -> PyResult<()> {
-        let mut edits: Vec<(u32, u32)> =
-            changes.into_iter().map(|(lpn, ppn)| (lpn, ppn.unwrap_or(UNMAPPED))).collect();
+        let edits = changes.into_iter().map(|(lpn, ppn)| Ok((lpn, self.entry(ppn)?)));
+        let mut edits: Vec<(u32, u32)> = edits.collect::<PyResult<_>>()?;
         edits.sort_unstable();
         let Some(&(first, _)) = edits.first() else { return Ok(()) };
         let page = self.unit(first / self.entries_per_page)?;
@@ -233,7 +243,7 @@ impl TranslationTable {
             );
             return Err(PyValueError::new_err(what));
         }
-        let entries: Vec<u32> = ppns.into_iter().map(|ppn| ppn.unwrap_or(UNMAPPED)).collect();
+        let entries: Vec<u32> = ppns.into_iter().map(|ppn| self.entry(ppn)).collect::<PyResult<_>>()?;
         self.door(|door| door.replace(page, &entries))
     }
 
@@ -250,6 +260,8 @@ pub(crate) struct Object {
     in_memory: bool,
     /// Streams for host pages beside the usual one.
     streams: u32,
+    /// Pages of the array: a PPN is below it.
+    ppns: u32,
     budget: u64,
     settled: Option<Done>,
     /// Programs that a mapping in memory alone has to wait for when it is stored, by LPN.
@@ -272,16 +284,16 @@ fn raise(py: Python<'_>, what: &str, error: PyErr) -> ! {
     resume_unwind(Box::new(sentence))
 }
 
-/// A PPN below `pages`, or none, as Python gives it.
-fn ppn_of(value: &Bound<'_, PyAny>, pages: u32) -> PyResult<Option<u32>> {
+/// A PPN below `ppns`, or none, as Python gives it.
+fn ppn_of(value: &Bound<'_, PyAny>, ppns: u32) -> PyResult<Option<u32>> {
     match value.extract::<Option<u32>>() {
-        Ok(ppn) if ppn.is_none_or(|ppn| ppn < pages) => Ok(ppn),
-        _ => {
-            let given = value.repr()?;
-            let what = format!("{given} is no PPN; give a whole number from 0 to {}, or None", pages - 1);
-            Err(PyValueError::new_err(what))
-        }
+        Ok(ppn) if ppn.is_none_or(|ppn| ppn < ppns) => Ok(ppn),
+        _ => Err(no_ppn(&value.repr()?.to_string(), ppns)),
     }
+}
+
+fn no_ppn(given: &str, ppns: u32) -> PyErr {
+    PyValueError::new_err(format!("{given} is no PPN; give a whole number from 0 to {}, or None", ppns - 1))
 }
 
 fn or_raise<T>(py: Python<'_>, what: &str, result: PyResult<T>) -> T {
@@ -294,9 +306,9 @@ impl Clone for Object {
             let copy = py.import("copy").and_then(|copy| copy.call_method1("deepcopy", (&self.object,)));
             or_raise(py, "a copy of the mapping", copy).unbind()
         });
-        let Object { in_memory, streams, budget, settled, .. } = *self;
+        let Object { in_memory, streams, ppns, budget, settled, .. } = *self;
         let (written, loads) = (self.written.clone(), self.loads.clone());
-        Object { object, in_memory, streams, budget, settled, written, loads, edits: Vec::new() }
+        Object { object, in_memory, streams, ppns, budget, settled, written, loads, edits: Vec::new() }
     }
 }
 
@@ -360,7 +372,7 @@ impl Object {
     /// Forgets what memory holds of an LPN: `None` when it holds nothing.
     fn forget(&self, lpn: Lpn) -> Option<Option<Ppn>> {
         self.ask("forget", |object| match object.call_method1("forget", (lpn.0,)) {
-            Ok(ppn) => Ok(Some(ppn.extract::<Option<u32>>()?.map(Ppn))),
+            Ok(ppn) => Ok(Some(ppn_of(&ppn, self.ppns)?.map(Ppn))),
             Err(error) if error.is_instance_of::<pyo3::exceptions::PyKeyError>(object.py()) => Ok(None),
             Err(error) => Err(error),
         })
@@ -378,16 +390,17 @@ impl Mapping for Object {
         stats: &[],
     };
 
-    fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         if !RUN.is_set() {
             return Err(ConfigError("there is no mapping in Python to run".to_owned()));
         }
-        let budget = config.cache_bytes;
+        let (budget, ppns) = (config.cache_bytes, flash.nand().geometry().pages());
         let python_table = TranslationTable {
             lpns: table.exported_pages(),
             entries_per_page: table.entries_per_page(),
             pages: table.pages(),
             cache_bytes: budget.saturating_sub(table.directory_bytes()),
+            ppns,
         };
         Python::attach(|py| {
             let made = RUN.with(|run| {
@@ -399,7 +412,7 @@ impl Mapping for Object {
             let (object, in_memory, streams) = or_raise(py, "the mapping cannot be made", made);
             let loads = vec![Done::READY; table.pages() as usize];
             let (written, edits) = (HashMap::new(), Vec::new());
-            Ok(Object { object, in_memory, streams, budget, settled: None, written, loads, edits })
+            Ok(Object { object, in_memory, streams, ppns, budget, settled: None, written, loads, edits })
         })
     }
 
@@ -418,10 +431,10 @@ impl Mapping for Object {
 
     fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, ask: Ask) -> Result<Lookup> {
         let Ask { lpn, at, .. } = ask;
-        let pages = flash.nand().geometry().pages();
+        let ppns = self.ppns;
         let (ppn, done, touched) =
             self.call((flash, table), (Cause::Translation, at), "lookup", |object| {
-                ppn_of(&object.call_method1("lookup", (lpn.0,))?, pages)
+                ppn_of(&object.call_method1("lookup", (lpn.0,))?, ppns)
             })?;
         Ok(self.found(ppn, table, lpn, (done, touched), flash))
     }
@@ -465,9 +478,8 @@ impl Mapping for Object {
                 self.object.bind(py).getattr("known").and_then(|known| Ok(known.cast_into::<PyDict>()?));
             let known = or_raise(py, "known", known);
             of.entries_or(entries, |lpn| {
-                let ppn = known
-                    .get_item(lpn.0)
-                    .and_then(|ppn| ppn.map(|ppn| ppn.extract::<Option<u32>>()).transpose());
+                let ppn =
+                    known.get_item(lpn.0).and_then(|ppn| ppn.map(|ppn| ppn_of(&ppn, self.ppns)).transpose());
                 or_raise(py, "known", ppn).map(|ppn| entry(ppn.map(Ppn)))
             });
         });
@@ -493,14 +505,14 @@ impl Update for Object {
 
     fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
         let Change { lpn, ppn, programmed, at, .. } = to;
-        let pages = flash.nand().geometry().pages();
+        let ppns = self.ppns;
         self.settled = None;
         if !self.in_memory {
             self.written.insert(lpn.0, programmed);
         }
         let (old, done, touched) =
             self.call((flash, table), (Cause::Translation, at), "update", |object| {
-                ppn_of(&object.call_method1("update", (lpn.0, ppn.map(|ppn| ppn.0)))?, pages)
+                ppn_of(&object.call_method1("update", (lpn.0, ppn.map(|ppn| ppn.0)))?, ppns)
             })?;
         Ok(self.found(old, table, lpn, (done, touched), flash))
     }

@@ -78,10 +78,10 @@ impl Server {
     }
 }
 
-fn open(path: &Path, address: Address, paced: bool) -> Result<Server, LiveError> {
+fn open(path: &Path, address: Address, how: Opening) -> Result<Server, LiveError> {
     let listeners = Listeners::bind(&[address])?;
     let stop = Stop::new()?;
-    let (export, _) = live::open(path, Opening { paced, read_only: false })?;
+    let (export, _) = live::open(path, how)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let served = Served { name, description: "ftlkit".to_owned(), export: export.clone() };
     let addresses = listeners.addresses().to_vec();
@@ -97,9 +97,9 @@ fn open(path: &Path, address: Address, paced: bool) -> Result<Server, LiveError>
 impl Server {
     /// Opens an image, which recovers what a crash left, and serves it.
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, address: &str, paced: bool) -> PyResult<Server> {
+    fn new(py: Python<'_>, path: PathBuf, address: &str, paced: bool, read_only: bool) -> PyResult<Server> {
         let address = address.parse::<Address>().map_err(|error| Class::Input.error(py, error))?;
-        py.detach(|| open(&path, address, paced)).map_err(|error| raised(py, &error))
+        py.detach(|| open(&path, address, Opening { paced, read_only })).map_err(|error| raised(py, &error))
     }
 
     /// Where clients connect, as URIs of NBD.

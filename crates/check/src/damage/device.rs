@@ -116,7 +116,7 @@ pub(super) struct Owner {
     /// By LPN: what may be found in its place, as no flush came since.
     older: Vec<Vec<Held>>,
     stamp: u64,
-    loss: Option<Loss>,
+    pub loss: Option<Loss>,
     /// Writes wait in a volatile buffer.
     is_buffered: bool,
 }

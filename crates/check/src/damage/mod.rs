@@ -256,10 +256,10 @@ impl Image {
         Place { part, at: at / length * length, other: None, bytes, how }
     }
 
-    /// Damages the same bytes of the other copy of a place, if it has one. Zeros in both copies of what was
-    /// written last cannot be told from what was never written.
+    /// Damages the same bytes of the other copy of a place, if it has one. Nothing vouches for what a dead
+    /// process had not made durable: zeros in both copies of the newest of that read as never written.
     fn damage_the_other_copy(&self, place: &mut Place) {
-        if place.how == "zeros" {
+        if place.how == "zeros" && self.owner.loss == Some(Loss::Process) {
             return;
         }
         let parts = image_parts(&self.shape.device.geometry);

@@ -37,7 +37,7 @@ use crate::reads::Reads;
 use crate::record::{Recorder, Recording};
 use crate::request::{Answer, Extent, IoError, Op, Request};
 use crate::settings::Settings;
-use crate::snapshot::{Opened, Snapshot};
+use crate::snapshot::{Opened, ScrubCounts, Snapshot};
 
 use pages::Core;
 use scrub::Scrubbing;
@@ -76,7 +76,10 @@ pub struct Engine<S, M: Medium = ImageFile> {
     pages: u32,
     page_bytes: u32,
     how: Opening,
+    /// Whoever holds this may wait for the device; so nobody who holds the device waits for this.
     scrubbing: Mutex<Option<Scrubbing>>,
+    /// What the scrub that goes on has found until now.
+    scrubbed: Mutex<Option<ScrubCounts>>,
 }
 
 impl<S: Scheme> Engine<S> {
@@ -137,6 +140,7 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             page_bytes: geometry.page_bytes,
             how,
             scrubbing: Mutex::new(None),
+            scrubbed: Mutex::new(None),
         };
         Ok((engine, opened))
     }
@@ -343,7 +347,7 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
             wear: device.nand().wear(),
             memory: device.memory(),
             stuck_pages: device.nand().staged_pages(),
-            scrubbed: self.scrubbed(),
+            scrubbed: *self.scrubbed.lock().ok()?,
         })
     }
 

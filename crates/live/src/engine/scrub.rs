@@ -23,7 +23,6 @@ pub(super) struct Scrubbing {
     begun: Instant,
     next: u32,
     found: Scrubbed,
-    counts: ScrubCounts,
 }
 
 impl<S: Scheme, M: Medium> Engine<S, M> {
@@ -47,9 +46,10 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
 
     /// As [`crate::Export::scrub_every`].
     pub(super) fn begin_scrubbing(&self, period: Duration) {
-        if let Ok(mut scrubbing) = self.scrubbing.lock() {
-            let (found, counts) = (Scrubbed::default(), ScrubCounts::default());
-            *scrubbing = Some(Scrubbing { period, begun: Instant::now(), next: 0, found, counts });
+        if let (Ok(mut scrubbing), Ok(mut scrubbed)) = (self.scrubbing.lock(), self.scrubbed.lock()) {
+            *scrubbing =
+                Some(Scrubbing { period, begun: Instant::now(), next: 0, found: Scrubbed::default() });
+            *scrubbed = Some(ScrubCounts::default());
         }
     }
 
@@ -64,17 +64,17 @@ impl<S: Scheme, M: Medium> Engine<S, M> {
             // An image that cannot be read or written stops its clients, too; the scrub tries again later.
             let Ok(next) = self.scrub_pages(scrubbing.next, &mut scrubbing.found) else { return };
             scrubbing.next = next.unwrap_or(pages);
-            scrubbing.counts.take(&mut scrubbing.found);
+            self.count(|counts| counts.take(&mut scrubbing.found));
         }
         if part >= 1.0 && scrubbing.next == pages {
-            scrubbing.counts.turns += 1;
+            self.count(|counts| counts.turns += 1);
             (scrubbing.begun, scrubbing.next) = (now, 0);
         }
     }
 
-    /// What the scrub that goes on has found until now.
-    pub(super) fn scrubbed(&self) -> Option<ScrubCounts> {
-        // While a step is under way nobody waits for it.
-        self.scrubbing.lock().ok()?.as_ref().map(|scrubbing| scrubbing.counts)
+    fn count(&self, change: impl FnOnce(&mut ScrubCounts)) {
+        if let Ok(mut scrubbed) = self.scrubbed.lock() {
+            scrubbed.as_mut().map(change);
+        }
     }
 }

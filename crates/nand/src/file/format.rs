@@ -174,6 +174,8 @@ pub(super) struct State {
     pub durable: u64,
     /// The image was closed in good order, and not opened since.
     pub clean: bool,
+    /// The digest of all records after operation `durable` ([`super::vouch`]); `None`: nobody knows.
+    pub vouch: Option<u32>,
     /// Under which boot of the host it was begun.
     pub boot: Boot,
 }
@@ -184,7 +186,8 @@ impl State {
         bytes[..4].copy_from_slice(&STATE_MAGIC);
         put64(&mut bytes, 8, self.generation);
         put64(&mut bytes, 16, self.durable);
-        put32(&mut bytes, 24, u32::from(self.clean));
+        put32(&mut bytes, 24, u32::from(self.clean) | u32::from(self.vouch.is_some()) << 1);
+        put32(&mut bytes, 28, self.vouch.unwrap_or(0));
         bytes[32..48].copy_from_slice(&self.boot);
         let crc = crc32fast::hash(&bytes[8..]);
         put32(&mut bytes, 4, crc);
@@ -198,7 +201,8 @@ impl State {
         good.then(|| State {
             generation: get64(bytes, 8),
             durable: get64(bytes, 16),
-            clean: get32(bytes, 24) == 1,
+            clean: get32(bytes, 24) & 1 == 1,
+            vouch: (get32(bytes, 24) & 2 == 2).then(|| get32(bytes, 28)),
             boot,
         })
     }
@@ -469,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_state_survives_and_a_damaged_one_does_not() {
-        let state = State { generation: 7, durable: 99, clean: true, boot: [3; 16] };
+        let state = State { generation: 7, durable: 99, clean: true, vouch: Some(5), boot: [3; 16] };
         let mut bytes = state.bytes();
         assert_eq!(State::parse(&bytes), Some(state));
         for at in 0..STATE_BYTES {

@@ -33,6 +33,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 mod view;
+mod vouch;
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -52,6 +53,7 @@ use copies::Repair;
 use format::{BlockRecord, Boot, PageRecord, Places, State, COPIES, STATE_AT};
 use held::Held;
 use stage::Stage;
+use vouch::Vouch;
 
 pub use image::{describe, Description, ImageError};
 pub use medium::Medium;
@@ -105,6 +107,7 @@ pub struct FileNand<M: Medium = ImageFile> {
     blocks: Vec<BlockRecord>,
     /// CRC of the data, by PPN.
     crcs: Vec<u32>,
+    vouch: Vouch,
     stage: Stage,
     /// What waits for [`FileNand::begin`].
     held: Option<Held>,
@@ -161,7 +164,7 @@ impl<M: Medium> FileNand<M> {
                 medium.write_at(&[IoSlice::new(&record)], places.block(copy, block)).map_err(&failed)?;
             }
         }
-        let state = State { generation: 1, durable: 0, clean: true, boot: Boot::default() };
+        let state = State { generation: 1, durable: 0, clean: true, vouch: Some(0), boot: Boot::default() };
         for at in STATE_AT[1] {
             medium.write_at(&[IoSlice::new(&state.bytes())], at).map_err(&failed)?;
         }
@@ -182,7 +185,7 @@ impl<M: Medium> FileNand<M> {
         places: Places,
         state: State,
         blocks: Vec<BlockRecord>,
-        crcs: Vec<u32>,
+        (crcs, vouch): (Vec<u32>, Vouch),
         sim: SimNand<AnyTiming>,
         repairs: Vec<Repair>,
     ) -> Self {
@@ -198,6 +201,7 @@ impl<M: Medium> FileNand<M> {
             reusable: sequence,
             blocks,
             crcs,
+            vouch,
             stage: Stage::default(),
             held: Some(Held::new(repairs)),
             blank: Bytes::from(vec![0; page_bytes]),
@@ -248,9 +252,10 @@ impl<M: Medium> FileNand<M> {
     /// Writes everything staged: it survives the death of this process. What cannot be written stays staged,
     /// and readable, and is tried again.
     pub fn land(&mut self) -> io::Result<()> {
-        if self.stage.is_empty() || self.held.is_some() {
+        if self.held.is_some() {
             return Ok(());
         }
+        self.vouch.mark(self.sequence);
         self.stage.land(&*self.medium, &self.places, &self.blocks)
     }
 
@@ -303,7 +308,8 @@ impl<M: Medium> FileNand<M> {
     /// Writes a state. It becomes durable with the next sync.
     fn record(&mut self, durable: u64, clean: bool) -> io::Result<()> {
         let boot = self.medium.boot().unwrap_or_default();
-        let state = State { generation: self.state.generation + 1, durable, clean, boot };
+        let vouch = self.vouch.at(durable);
+        let state = State { generation: self.state.generation + 1, durable, clean, vouch, boot };
         for at in STATE_AT[(state.generation % 2) as usize] {
             self.medium.write_at(&[IoSlice::new(&state.bytes())], at)?;
         }
@@ -315,6 +321,7 @@ impl<M: Medium> FileNand<M> {
     #[cold]
     fn reclaim(&mut self) -> io::Result<()> {
         let sequence = self.sequence;
+        self.vouch.mark(sequence);
         match &mut self.held {
             Some(held) => held.put_aside(&mut self.stage, sequence),
             None => {
@@ -482,7 +489,8 @@ impl<M: Medium> FileNand<M> {
 
     /// Heap memory of the array's state, bytes.
     pub fn heap_bytes(&self) -> usize {
-        self.sim.heap_bytes() + 4 * self.crcs.len() + size_of::<BlockRecord>() * self.blocks.len()
+        let records = self.vouch.heap_bytes() + 4 * self.crcs.len();
+        self.sim.heap_bytes() + records + size_of::<BlockRecord>() * self.blocks.len()
     }
 }
 
@@ -562,6 +570,7 @@ impl<M: Medium> Nand for FileNand<M> {
         let result = self.sim.program(ppn, oob, class, from, after);
         // A failed program has a number, too: the page is spent from here on.
         self.sequence += 1;
+        self.vouch.program(block, ppn, self.sequence);
         if result.is_err() {
             let record = PageRecord::torn(ppn.0, self.sequence);
             self.stage.page(ppn, self.blank.clone(), &record, &[], false);
@@ -587,6 +596,7 @@ impl<M: Medium> Nand for FileNand<M> {
             erases: record.erases + 1,
             bad: record.bad,
         };
+        self.vouch.erase(block, self.sequence);
         self.stage.block(block);
         if self.buffered != NO_PAGE && self.geometry().block_of(self.buffered).0 == block {
             self.buffered = NO_PAGE;

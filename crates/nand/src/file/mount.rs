@@ -29,6 +29,7 @@ use super::format::{
 };
 use super::image::{failed, Description, ImageError};
 use super::medium::Medium;
+use super::vouch::Vouch;
 use super::FileNand;
 use crate::timing::{AnyTiming, NoClock};
 use crate::{Geometry, PageKind, Pbn, Ppn, SimNand, SimOptions};
@@ -67,6 +68,11 @@ struct Mount<'a, M> {
     places: Places,
     state: State,
     blocks: Vec<BlockRecord>,
+    /// What holds now, and what held after the last durable operation.
+    vouch: Vouch,
+    then: Vouch,
+    /// By PBN: the last erase up to the last durable operation. `None`: its record tells of two since.
+    erased_then: Vec<Option<u64>>,
     /// The greatest number of an operation that was met.
     last: u64,
     /// Operations with greater numbers never were.
@@ -91,6 +97,9 @@ pub(super) fn mount<M: Medium>(
         places: Places::new(geometry),
         state: State::default(),
         blocks: Vec::new(),
+        vouch: Vouch::new(geometry.blocks()),
+        then: Vouch::new(geometry.blocks()),
+        erased_then: Vec::new(),
         last: 0,
         cut: u64::MAX,
         repairs: Vec::new(),
@@ -109,9 +118,11 @@ pub(super) fn mount<M: Medium>(
     sim.keep_no_contents();
     let crcs = mount.read_pages(&mut sim)?;
     sim.restored();
-    let Mount { places, mut state, blocks, last, repairs, report, .. } = mount;
+    mount.ask_the_vouch()?;
+    let Mount { places, mut state, blocks, mut vouch, last, repairs, report, .. } = mount;
     state.durable = last;
-    let nand = FileNand::assemble(medium, places, state, blocks, crcs, sim, repairs);
+    vouch.mark(last);
+    let nand = FileNand::assemble(medium, places, state, blocks, (crcs, vouch), sim, repairs);
     Ok((nand, report))
 }
 
@@ -204,6 +215,9 @@ impl<M: Medium> Mount<'_, M> {
             }
             let record = found[good].unwrap_or_default();
             self.last = self.last.max(record.erased);
+            let erased_then = [record.erased, record.before].into_iter().find(|&at| at <= self.state.durable);
+            self.erased_then.push(erased_then);
+            self.then.erase(Pbn(block), erased_then.unwrap_or(0));
             self.blocks.push(record);
         }
         self.step("blocks");
@@ -326,6 +340,7 @@ impl<M: Medium> Mount<'_, M> {
     fn read_pages(&mut self, sim: &mut SimNand<AnyTiming>) -> Result<Vec<u32>, ImageError> {
         let mut crcs = vec![0; self.geometry.pages() as usize];
         for (block, record) in (0..).zip(&self.blocks) {
+            self.vouch.erase(Pbn(block), record.erased);
             sim.restore(Pbn(block), record.erases, record.bad, std::iter::empty());
         }
         let units = self.geometry.units();
@@ -352,6 +367,17 @@ impl<M: Medium> Mount<'_, M> {
         })?;
         self.step("pages");
         Ok(crcs)
+    }
+
+    /// Compares the records with the digest of them that the state has: what was durable must be there.
+    fn ask_the_vouch(&self) -> Result<(), ImageError> {
+        let can_tell = self.erased_then.iter().all(Option::is_some);
+        match self.state.vouch {
+            Some(vouch) if can_tell && vouch != self.then.total() => Err(self.damaged(
+                "records of pages or blocks that were durable are lost, or older than they were".to_owned(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The pages of a block that are spent, up to the last of which there is a trace since the erase; `None`
@@ -382,6 +408,11 @@ impl<M: Medium> Mount<'_, M> {
                 );
             }
             pages.push(whole);
+            let is_from_then = found.sequence() <= self.state.durable
+                && self.erased_then[block.0 as usize].is_some_and(|erased| found.sequence() > erased);
+            if is_from_then {
+                self.then.program(block, Ppn(page), found.sequence());
+            }
             if is_since {
                 spent = index + 1;
             }
@@ -398,6 +429,8 @@ impl<M: Medium> Mount<'_, M> {
                 return Err(self.damaged(format!("both copies of the record of page {page} are lost")));
             }
             let torn = (whole.is_none() && !was_torn).then(|| PageRecord::torn(page, self.last));
+            let sequence = if torn.is_some() { self.last } else { found.sequence() };
+            self.vouch.program(block, Ppn(page), sequence);
             self.mend(view, page, torn);
         }
         for index in spent..self.geometry.pages_per_block as usize {

@@ -54,10 +54,6 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.blocks.is_empty()
-    }
-
     /// Pages that wait here for their write to the image.
     pub fn pages(&self) -> usize {
         self.pages

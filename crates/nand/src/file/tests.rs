@@ -4,7 +4,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use super::format::HEADER_AT;
+use super::format::{HEADER_AT, RECORD_BYTES};
 use super::*;
 use crate::PageKind::{Data, Translation};
 
@@ -364,6 +364,57 @@ fn damage_in_both_copies_is_refused_and_nothing_is_written() {
         (0..COPIES).for_each(|copy| scratch.overwrite(places.page(copy, 2), &[0; 32]));
         let refused = FileNand::open(&scratch.0).map(|_| ()).unwrap_err();
         assert!(refused.to_string().contains("of page 2 are lost"), "{refused}");
+    }
+}
+
+/// The newest page of a block has none behind it, and a block's record of zeros is that of one never erased.
+/// The digest in the state misses both, and records of an earlier day, which look whole.
+#[test]
+fn what_is_gone_without_a_trace_is_missed() {
+    let places = Places::new(&description().device.geometry);
+    let newest = [0, 1].map(|copy| places.page(copy, 6));
+    let block = [0, 1].map(|copy| places.block(copy, 1));
+    for closed in [true, false] {
+        for (at, is_old) in [(newest, false), (block, false), (block, true)] {
+            for scratch in Scratch::images("missed") {
+                scratch.filled(true);
+                let before = scratch.bytes();
+                let mut nand = scratch.open();
+                nand.erase(Pbn(1), Done::READY).unwrap();
+                write(&mut nand, 6, 30, 30, 30);
+                if closed {
+                    nand.close().unwrap();
+                } else {
+                    nand.land().unwrap();
+                    nand.medium().sync().unwrap();
+                    nand.synced(nand.sequence()).unwrap();
+                    drop(nand);
+                }
+                assert!(FileNand::open(&scratch.0).is_ok());
+                let old = &before[at[0] as usize..][..RECORD_BYTES];
+                let bytes = if is_old { old } else { &[0; RECORD_BYTES] };
+                at.into_iter().for_each(|at| scratch.overwrite(at, bytes));
+                let refused = FileNand::open(&scratch.0).map(|_| ()).unwrap_err();
+                assert!(refused.to_string().contains("that were durable are lost"), "{refused}");
+            }
+        }
+    }
+}
+
+/// Images of older versions have no digest.
+#[test]
+fn a_state_without_a_digest_is_believed() {
+    for scratch in Scratch::images("undigested") {
+        scratch.filled(true);
+        let bytes = scratch.bytes();
+        for at in STATE_AT.into_iter().flatten() {
+            let raw: &[u8; format::STATE_BYTES] = bytes[at as usize..].first_chunk().unwrap();
+            if let Some(state) = State::parse(raw) {
+                assert!(state.vouch.is_some());
+                scratch.overwrite(at, &State { vouch: None, ..state }.bytes());
+            }
+        }
+        scratch.check(&[]);
     }
 }
 
