@@ -72,8 +72,8 @@ class Device:
             address: ``HOST:PORT``, or the path of a unix socket; one in a folder of its own unless given. There is
                 no password: keep TCP on the loopback.
             paced: hold each answer until the device model gives it, so that clients see the latency of flash.
-            read_only: write nothing to the image. Clients can only read, and several processes can serve it at a time.
-                What recovery does stays in memory.
+            read_only: write nothing to the image. Clients can only read, and several processes can serve it
+                at a time. What recovery does stays in memory.
 
         Returns:
             The device itself, as a context manager that closes it.
