@@ -96,13 +96,13 @@ import os, signal, sys
 sys.path[:0] = [{os.fspath(Path(__file__).parent)!r}]
 import ftlkit
 from test_device import Nbd
-device = ftlkit.Device.create({os.fspath(path)!r}, scheme="dftl", device="tpftl-512m", export="64MiB").serve()
+device = ftlkit.Device.create({os.fspath(path)!r}, scheme="dftl", device="tpftl-512m", export="64MiB").serve("./nbd.sock")
 client = Nbd(device.uri)
 client.ask(1, 8192, 4096, b"x" * 4096)
 client.ask(3, 0, 0)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == -9
     with ftlkit.Device(path).serve() as device:
         client = Nbd(device.uri)
         assert client.ask(0, 8192, 4096) == b"x" * 4096

@@ -320,8 +320,8 @@ fn acknowledged(log: &str) -> Vec<u64> {
     std::fs::read_to_string(log).unwrap_or_default().lines().filter_map(offset).collect()
 }
 
-/// Waits for a program that leads its process group. After so long the group is killed: now and then fio spins
-/// for ever when its server has died. What it had been told is then not known, and no page is missed.
+/// Waits for a program that leads its process group. After so long the group is killed: now and then fio
+/// spins for ever when its server has died. What it had been told is then not known, and no page is missed.
 fn ended(mut program: Child, most: Duration) {
     let begun = Instant::now();
     while program.try_wait().unwrap().is_none() {
