@@ -96,7 +96,8 @@ import os, signal, sys
 sys.path[:0] = [{os.fspath(Path(__file__).parent)!r}]
 import ftlkit
 from test_device import Nbd
-device = ftlkit.Device.create({os.fspath(path)!r}, scheme="dftl", device="tpftl-512m", export="64MiB").serve("./nbd.sock")
+device = ftlkit.Device.create({os.fspath(path)!r}, scheme="dftl", device="tpftl-512m", export="64MiB")
+device.serve("./nbd.sock")
 client = Nbd(device.uri)
 client.ask(1, 8192, 4096, b"x" * 4096)
 client.ask(3, 0, 0)
