@@ -271,10 +271,11 @@ class Study:
                 futures[future] = number
             for future in dask.as_completed(list(futures)):
                 number = futures.pop(future)
-                if future.status == "finished":
+                try:
+                    # It is run again if the worker that holds the result has died since.
                     outcome = future.result()
-                else:
-                    outcome = (None, f"the worker did not end it ({future.exception()!r})", False)
+                except Exception as error:
+                    outcome = (None, f"the worker did not end it ({error!r})", False)
                 self._native.store(number, folder, outcome)
                 bar.one()
         finally:
