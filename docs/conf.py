@@ -22,6 +22,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 # The tests run the notebooks. `make docs NOTEBOOKS=auto` runs them, too, so that their pages show what comes out.
 nb_execution_mode = os.environ.get("NOTEBOOKS", "off")
 nb_execution_timeout = 300
+# Bars tell whoever waits how far runs are; on a page nobody waits.
+nb_output_stderr = "remove"
 # Blocks of shell commands that are not for every reader: `sh live`, `sh skip`.
 highlight_language = "none"
 

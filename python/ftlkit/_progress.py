@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,8 +28,13 @@ def _tqdm() -> Any:
     return tqdm
 
 
+def _has_one_line() -> bool:
+    """Jupyter without widgets: a bar is text, and cannot be drawn above another."""
+    return "ipykernel" in sys.modules and find_spec("ipywidgets") is None
+
+
 class Bars:
-    """A bar for each run, shown once it is known that there is something to wait for."""
+    """A bar for each run, shown once it is known that there is something to wait for; one for all on one line."""
 
     def __init__(self, labels: Sequence[str], asked: bool | None) -> None:
         """``asked``: show them, or do not; ``None``: on a terminal and in Jupyter."""
@@ -36,6 +42,7 @@ class Bars:
         self._shown = _wanted(asked)
         self._began = time.monotonic()
         self._bars: list[Any] = []
+        self._overall = Overall(len(labels), "runs", asked) if _has_one_line() else None
 
     def __enter__(self) -> Bars:
         """Nothing is shown yet."""
@@ -47,6 +54,8 @@ class Bars:
         """Closes the bars as they are."""
         for bar in self._bars:
             bar.close()
+        if self._overall is not None:
+            self._overall.__exit__(kind, error, traceback)
 
     def _open(self) -> None:
         tqdm = _tqdm()
@@ -61,6 +70,9 @@ class Bars:
 
     def tell(self, run: int, phase: int, phases: int, name: str, done: float, ended: bool) -> None:
         """Hears how far a run is, a few times a second."""
+        if self._overall is not None:
+            self._overall.tell(run, phase, phases, name, done, ended)
+            return
         if not self._shown or time.monotonic() - self._began < QUICK_SECONDS:
             return
         if not self._bars:

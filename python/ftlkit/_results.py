@@ -83,16 +83,19 @@ class Table:
 
     def _repr_html_(self) -> str:
         shown = [(name, name, "{}") for name in self.columns[:12]]
-        return _html(shown, self.rows()[:20])
+        return html_of(shown, self.rows()[:20])
 
 
 def _cell(form: str, value: Any) -> str:
     if value is None or value == "":
         return ""
-    return f"{value / 1000:,.1f}" if form == "us" else form.format(value)
+    if form == "{}" and isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    scale = {"us": 1000, "KiB": 1024}.get(form)
+    return f"{value / scale:,.1f}" if scale else form.format(value)
 
 
-def _html(shown: Sequence[tuple[str, str, str]], rows: Iterable[dict[str, Any]]) -> str:
+def html_of(shown: Sequence[tuple[str, str, str]], rows: Iterable[dict[str, Any]]) -> str:
     head = "".join(f"<th>{html.escape(title)}</th>" for _, title, _ in shown)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(_cell(form, row.get(name)))}</td>" for name, _, form in shown) + "</tr>"
@@ -409,7 +412,7 @@ class Runs(Framed, Sequence[Run]):
         return f"{self._head()}\n{_text(PAPERS_COLUMNS, self._short())}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self._head())}</p>{_html(PAPERS_COLUMNS, self._short())}"
+        return f"<p>{html.escape(self._head())}</p>{html_of(PAPERS_COLUMNS, self._short())}"
 
 
 def _read(path: Path) -> bytes:

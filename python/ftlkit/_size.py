@@ -13,12 +13,24 @@ from ftlkit._errors import InputError, Note, at_least
 from ftlkit._frame import requests_of
 from ftlkit._options import Options, Size, call, encode, with_device
 from ftlkit._progress import Overall
-from ftlkit._results import Run, Runs, Table
+from ftlkit._results import Run, Runs, Table, html_of
 from ftlkit._running import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+SHOWN = (
+    ("scheme", "scheme", "{}"),
+    ("cache_bytes", "cache, KiB", "KiB"),
+    ("memory_bytes", "memory in use, KiB", "KiB"),
+    ("hit_ratio", "hit ratio", "{:.3f}"),
+    ("flash_reads_per_host_read", "flash reads / read", "{:.3f}"),
+    ("write_amplification", "WAF", "{:.3f}"),
+    ("mean_latency_ns", "mean, us", "us"),
+    ("read_p99_ns", "read p99, us", "us"),
+    ("write_p99_ns", "write p99, us", "us"),
+)
+"""What a notebook shows: a column of the whole table, its heading, how a cell is written."""
 CACHES = ("0.1%", "0.3%", "1%", "3%", "10%", "30%")
 
 
@@ -50,7 +62,9 @@ class Sizes:
 
     def table(self) -> Table:
         """A row for each scheme and cache."""
-        return Table(pa.Table.from_pylist(self.points))
+        first = ("scheme", "cache_bytes")
+        rows = [{name: point[name] for name in (*first, *point)} for point in self.points]
+        return Table(pa.Table.from_pylist(rows))
 
     def __repr__(self) -> str:
         """The smallest cache of each scheme that will do."""
@@ -58,7 +72,7 @@ class Sizes:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+        return html_of(SHOWN, self.points)
 
 
 def _words(cache_bytes: int | None, within: float) -> str:

@@ -58,6 +58,10 @@ class _Part:
     y: Sequence[float | None] | np.ndarray[Any, Any]
 
 
+MOST_MARKED = 8
+"""Numbers along an axis."""
+
+
 @dataclass
 class _Chart:
     """What is drawn, whoever draws it."""
@@ -69,6 +73,8 @@ class _Chart:
     log_x: bool = False
     log_y: bool = False
     top: float | None = None
+    marked: list[float] = field(default_factory=list)
+    """Places on the axis of x that have their number; none: whoever draws chooses."""
 
     def draw(self, backend: Backend, ax: Any) -> Figure:
         if not any(len(part.x) for part in self.parts):
@@ -124,6 +130,9 @@ def _matplotlib(chart: _Chart, ax: Any) -> Figure:
         ax.set(xlabel=chart.x, ylabel=chart.y)
         if chart.log_x:
             ax.set_xscale("log")
+        if chart.marked:
+            ax.set_xticks(chart.marked, [f"{place:,.4g}" for place in chart.marked])
+            ax.minorticks_off()
         if chart.log_y:
             ax.set_yscale("log")
         else:
@@ -158,6 +167,8 @@ def _plotly(chart: _Chart) -> Figure:
         xaxis={"title": chart.x, "type": "log" if chart.log_x else None, "showgrid": True},
         yaxis={"title": chart.y, "type": "log" if chart.log_y else None, "showgrid": True},
     )
+    if chart.marked:
+        figure.update_xaxes(tickvals=chart.marked, ticktext=[f"{place:,.4g}" for place in chart.marked])
     if not chart.log_y:
         figure.update_yaxes(rangemode="tozero")
     return figure
@@ -347,9 +358,11 @@ def cache_curves(
         points = [point for point in sizes.points if point["scheme"] == scheme]
         places = [point["cache_bytes"] / 1024 for point in points]
         chart.parts.append(_Part(scheme, places, [point[quantity] for point in points]))
-    ends = [place for part in chart.parts for place in (part.x[0], part.x[-1])]
-    if ends and sizes.ideal[quantity] is not None:
-        chart.parts.append(_Part("ideal map", [min(ends), max(ends)], [sizes.ideal[quantity]] * 2))
+    tried = sorted({place for part in chart.parts for place in part.x})
+    # So many numbers stand beside each other.
+    chart.marked = tried[:: len(tried) // MOST_MARKED + 1]
+    if tried and sizes.ideal[quantity] is not None:
+        chart.parts.append(_Part("ideal map", [tried[0], tried[-1]], [sizes.ideal[quantity]] * 2))
     if quantity == "hit_ratio" and sizes.lru:
         places = [point["cache_bytes"] / 1024 for point in sizes.lru]
         for name, key in (("LRU over entries", "entries"), ("LRU over pages", "pages")):
