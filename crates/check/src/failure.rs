@@ -16,6 +16,8 @@ pub struct Failure {
     pub faults: bool,
     /// Whether images were damaged, not power cut ([`crate::damage()`]).
     pub damage: bool,
+    /// Whether the device was used until it was worn out ([`crate::wear_out()`]).
+    pub until_worn: bool,
     /// Whether the device was one of a swarm ([`crate::SweepOptions::swarm`]).
     pub swarm: bool,
     /// Requests made while the power could be cut, if not as many as always.
@@ -38,6 +40,7 @@ impl Failure {
             cut: None,
             faults: false,
             damage: false,
+            until_worn: false,
             swarm: false,
             requests: None,
             no_such_cut: false,
@@ -63,6 +66,9 @@ impl Failure {
         }
         if self.damage {
             command += " --damage";
+        }
+        if self.until_worn {
+            command += " --until-worn --cuts 1";
         }
         command
     }

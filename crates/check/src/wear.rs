@@ -32,25 +32,29 @@ pub struct WearReport {
 ///
 /// # Errors
 /// What was wrong: a panic is a finding, too.
-pub fn wear_out(scheme: &str, seed: u64) -> Result<WearReport, Failure> {
-    struct Life(u64);
-    impl Visitor for Life {
+pub fn wear_out(
+    scheme: &str,
+    parameters: &BTreeMap<String, String>,
+    seed: u64,
+) -> Result<WearReport, Failure> {
+    struct Life<'a>(&'a BTreeMap<String, String>, u64);
+    impl Visitor for Life<'_> {
         type Out = Result<WearReport, String>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-            catch_unwind(AssertUnwindSafe(|| live::<S>(self.0)))
+            catch_unwind(AssertUnwindSafe(|| live::<S>(self.0, self.1)))
                 .unwrap_or_else(|panic| Err(panic_text(panic.as_ref())))
         }
     }
     let unknown = || Err("there is no such scheme".to_owned());
-    schemes::with(scheme, Life(seed)).unwrap_or_else(unknown).map_err(|what| Failure {
-        faults: true,
+    schemes::with(scheme, Life(parameters, seed)).unwrap_or_else(unknown).map_err(|what| Failure {
+        until_worn: true,
         ..Failure::new(scheme, seed, "using a device until it is worn out", what)
     })
 }
 
-fn live<S: Scheme>(seed: u64) -> Result<WearReport, String> {
+fn live<S: Scheme>(parameters: &BTreeMap<String, String>, seed: u64) -> Result<WearReport, String> {
     let mut dice = Dice::branch(seed, 32);
-    let mut shape = Shape::random::<S>(&mut dice, Ills { wear: true, decay: false }, &BTreeMap::new())?;
+    let mut shape = Shape::random::<S>(&mut dice, Ills { wear: true, decay: false }, parameters)?;
     (shape.options.program_fail_ppm, shape.options.erase_fail_ppm) = RATES[dice.below(4) as usize];
     let states = vec![None; shape.config.exported_pages as usize];
     let mut host = Host::new(states, Habits::random(&mut dice), Dice::new(dice.any()));

@@ -459,6 +459,21 @@ fn a_small_sweep_says_what_it_did_not_exercise() {
 }
 
 #[test]
+fn devices_are_worn_out_and_counted() {
+    let said =
+        good(&["check", "--until-worn", "--scheme", "dftl:protected=30", "--cuts", "8", "--seed", "5"]);
+    let row = said.lines().find(|line| line.contains("dftl")).expect("a row");
+    assert!(row.contains("nothing lost"), "{said}");
+    // Columns are two spaces apart at least, thousands one.
+    let cells = row.split("  ").map(|cell| cell.replace(|c: char| !c.is_ascii_digit(), ""));
+    let counts: Vec<u64> = cells.filter_map(|cell| cell.parse().ok()).skip(1).collect();
+    let [devices, worn, outlived, written, erases] = counts[..] else { panic!("{said}") };
+    assert!(devices == 8 && worn > 0 && worn + outlived == 8 && written > 1000 && erases > 1000, "{said}");
+    let refused = ftl(&["check", "--until-worn", "--faults"]);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_command_quietly() {
     let mut child = command(&["devices"])
         .stdout(std::process::Stdio::piped())

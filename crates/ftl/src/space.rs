@@ -327,10 +327,7 @@ impl Space {
         loop {
             let frontier = &mut self.frontiers[stream.0];
             if frontier.cursor == frontier.end {
-                let Some((superblock, _)) = self.free.pop_front() else {
-                    self.must_be_worn(nand, stream);
-                    return None;
-                };
+                let (superblock, _) = self.free.pop_front()?;
                 self.close(stream);
                 self.open(nand, stream, superblock, kind);
                 continue;
@@ -344,8 +341,9 @@ impl Space {
         }
     }
 
+    /// Asserts that a stream which finds no superblock lacks it because blocks have failed.
     #[cold]
-    fn must_be_worn<N: Nand>(&self, nand: &N, stream: Stream) {
+    pub(crate) fn must_be_worn<N: Nand>(&self, nand: &N, stream: Stream) {
         let is_worn =
             (0..self.geometry.blocks()).any(|block| nand.is_bad(Pbn(block)) || self.suspect[block as usize]);
         assert!(

@@ -118,6 +118,9 @@ pub struct SalvageReport {
     pub lost: u64,
     /// Pages of the array with records that cannot be read: what they held is not known.
     pub unrecorded: u64,
+    /// Records that were durable are gone, and nothing says of which pages: what is not found may be lost, and
+    /// what is found may not be the newest.
+    pub untraced: bool,
 }
 
 /// Copies what can be read of an image into `folder`, as NAME.raw, with a list of what cannot, NAME.csv.
@@ -148,7 +151,7 @@ pub fn salvage(
             let device = &salvage.description().device;
             let (pages, page_bytes) = (device.exported_pages, device.geometry.page_bytes as usize);
             to.begin(device.exported_bytes())?;
-            to.report.unrecorded = salvage.unrecorded();
+            (to.report.unrecorded, to.report.untraced) = (salvage.unrecorded(), salvage.untraced());
             let mut buffer = vec![0; page_bytes];
             for lpn in 0..pages {
                 let found = salvage.read(Lpn(lpn), &mut buffer);
@@ -186,7 +189,8 @@ impl Target {
             file.map_err(LiveError::host(format!("{}: the file cannot be made", path.display())))
         };
         let (content, list) = (named("raw"), named("csv"));
-        let report = SalvageReport { content, list, refused, copied: 0, older: 0, lost: 0, unrecorded: 0 };
+        let (copied, older, lost, unrecorded, untraced) = (0, 0, 0, 0, false);
+        let report = SalvageReport { content, list, refused, copied, older, lost, unrecorded, untraced };
         if report.list.symlink_metadata().is_ok() {
             return Err(LiveError::Refused(format!(
                 "{}: there is such a file already; remove it, or choose another folder",

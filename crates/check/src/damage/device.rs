@@ -214,7 +214,8 @@ impl Owner {
                 return (Outcome::Wrong, format!("salvage of LPN {lpn} gives bytes that nobody wrote there"));
             }
             let is_sure = held.is_some() && self.older[lpn as usize].is_empty();
-            if is_sure && found == Salvaged::Nothing && salvage.unrecorded() == 0 {
+            let tells = salvage.unrecorded() > 0 || salvage.untraced();
+            if is_sure && found == Salvaged::Nothing && !tells {
                 return (Outcome::Wrong, format!("salvage knows nothing of LPN {lpn}: {refused}"));
             }
         }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use check::{damage, sweep, DamageOptions, Failure, Outcome, SweepOptions, SweepReport};
+use check::{
+    damage, sweep, wear_out, DamageOptions, Failure, Outcome, SweepOptions, SweepReport, WearReport,
+};
 use clap::Args;
 use nand::Device;
 use serde_json::json;
@@ -32,10 +34,12 @@ Examples:
                                                a night of cuts that nobody made before
   ftl check --swarm --faults --cuts 100000     devices of all shapes, utilisations, caches and parameters
   ftl check --damage --cuts 5000               flipped bits and lost sectors in images, 5000 for each scheme
+  ftl check --until-worn --cuts 1000           a thousand devices of each scheme, used until their blocks have failed
 
 The power is cut at any flash operation of a running device, whatever is in flight torn or lost; the scheme recovers, and
 everything acknowledged before must be there. With --damage, images of the live device are damaged instead: a page must
-then read as what was written, or as an error. Exit code 1 when something is not.")]
+then read as what was written, or as an error. With --until-worn, a device whose blocks fail early is used until it refuses
+writes: all that was written must stay readable, and the device must open again. Exit code 1 when something is not.")]
 pub(crate) struct CheckArgs {
     /// Scheme, with parameters where they differ from the defaults, or `all`
     #[arg(long, value_name = "NAME[:key=value…]", default_value = "all")]
@@ -43,9 +47,9 @@ pub(crate) struct CheckArgs {
     /// First seed; each run of 500 cuts takes the next. `random` draws one and says which
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed)]
     seed: Seed,
-    /// Power cuts for each scheme, or places damaged
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
-    cuts: u64,
+    /// Power cuts for each scheme, places damaged, or devices worn out [default: 10000, or 100 devices]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    cuts: Option<u64>,
     /// Time to spend on all schemes together, in place of a number of cuts
     #[arg(long, value_name = "TIME", value_parser = time_ns, conflicts_with_all = ["cuts", "cut", "damage"])]
     budget: Option<u64>,
@@ -64,6 +68,9 @@ pub(crate) struct CheckArgs {
     /// Damage image files in place of cutting the power
     #[arg(long, conflicts_with = "faults")]
     damage: bool,
+    /// Use devices until they are worn out in place of cutting the power
+    #[arg(long, conflicts_with_all = ["budget", "cut", "faults", "swarm", "requests", "damage", "json"])]
+    until_worn: bool,
     /// Schemes checked at a time [default: the processors of this machine]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     threads: Option<u32>,
@@ -73,6 +80,12 @@ pub(crate) struct CheckArgs {
     /// No progress on standard error
     #[arg(long, short)]
     quiet: bool,
+}
+
+impl CheckArgs {
+    fn cuts(&self) -> u64 {
+        self.cuts.unwrap_or(if self.until_worn { 100 } else { 10_000 })
+    }
 }
 
 /// A seed, and whether it was drawn.
@@ -110,10 +123,13 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
     if args.damage {
         return check_damage(&args, &schemes);
     }
+    if args.until_worn {
+        return check_lives(&args, &schemes);
+    }
     let what = match (args.cut, args.budget) {
         (Some(cut), _) => format!("cut {cut}"),
         (_, Some(budget)) => format!("its share of {}", time(budget as f64)),
-        _ => format!("{} power cuts", whole(args.cuts)),
+        _ => format!("{} power cuts", whole(args.cuts())),
     };
     let results = of_each(&args, &schemes, &what, |scheme, tell| {
         let result = sweep(&sweep_options(&args, scheme, schemes.len()), tell);
@@ -190,13 +206,13 @@ fn of_each<R: Send>(
 
 /// `ftl check --damage`.
 fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
-    let what = format!("{} places damaged", whole(args.cuts));
+    let what = format!("{} places damaged", whole(args.cuts()));
     let results = of_each(args, schemes, &what, |scheme, tell| {
         let options = DamageOptions {
             scheme: scheme.name.clone(),
             parameters: scheme.parameters.clone(),
             seed: args.seed.value,
-            tries: args.cuts,
+            tries: args.cuts(),
             only: args.cut,
         };
         damage(&options, tell)
@@ -233,6 +249,38 @@ fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
     first.map_or(Ok(()), |(scheme, failure)| Err(Stop::Finding(in_words(scheme, &failure))))
 }
 
+/// `ftl check --until-worn`.
+fn check_lives(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
+    let what = format!("{} devices worn out", whole(args.cuts()));
+    let results = of_each(args, schemes, &what, |scheme, tell| {
+        let (mut ended, mut all) = (0, WearReport::default());
+        for number in 0..args.cuts() {
+            let life = wear_out(&scheme.name, &scheme.parameters, args.seed.value.wrapping_add(number))?;
+            ended += u64::from(life.ended);
+            (all.writes, all.erases) = (all.writes + life.writes, all.erases + life.erases);
+            tell(number + 1, args.cuts());
+        }
+        Ok::<_, Failure>((ended, all))
+    });
+    let header = ["scheme", "found", "devices", "worn out", "outlived the host", "pages written", "erases"];
+    let (mut grid, mut first) = (Grid::new("Ends of life", header), None);
+    for (scheme, result) in schemes.iter().zip(results) {
+        let cells = match result.ok_or_else(|| without_result(scheme))? {
+            Ok((ended, WearReport { writes, erases, .. })) => {
+                let counts = [args.cuts(), ended, args.cuts() - ended, writes, erases];
+                std::iter::once("nothing lost".to_owned()).chain(counts.map(whole)).collect()
+            }
+            Err(failure) => {
+                first.get_or_insert((scheme, failure));
+                ["FAILED", "", "", "", "", ""].map(str::to_owned).to_vec()
+            }
+        };
+        grid.row(std::iter::once(scheme.to_string()).chain(cells));
+    }
+    say(&grid.text())?;
+    first.map_or(Ok(()), |(scheme, failure)| Err(Stop::Finding(in_words(scheme, &failure))))
+}
+
 /// What to do with one of so many schemes. Each has the same share of a budget, however many run at a time.
 fn sweep_options(args: &CheckArgs, scheme: &SchemeSpec, schemes: usize) -> SweepOptions {
     let at_a_time = threads(args.threads).clamp(1, schemes);
@@ -244,7 +292,7 @@ fn sweep_options(args: &CheckArgs, scheme: &SchemeSpec, schemes: usize) -> Sweep
         swarm: args.swarm,
         requests: args.requests,
         parameters: scheme.parameters.clone(),
-        ..SweepOptions::new(&scheme.name, args.seed.value, args.cuts)
+        ..SweepOptions::new(&scheme.name, args.seed.value, args.cuts())
     }
 }
 

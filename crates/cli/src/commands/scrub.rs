@@ -113,6 +113,7 @@ struct Salvaged<'a> {
     bytes_older: u64,
     bytes_lost: u64,
     records_lost: u64,
+    untraced: bool,
 }
 
 impl Ended {
@@ -137,6 +138,7 @@ impl Ended {
                 bytes_older: report.older,
                 bytes_lost: report.lost,
                 records_lost: report.unrecorded,
+                untraced: report.untraced,
             }),
         };
         json.map(|json| json + "\n").map_err(Stop::user)
@@ -164,6 +166,9 @@ impl Ended {
                     bytes(report.lost_bytes())
                 ),
             })),
+            Ended::Salvaged(report) if report.untraced => Err(Stop::Finding(format!(
+                "{name}: records are gone without a trace: what was not found may be lost, and what was found may be old"
+            ))),
             Ended::Salvaged(report) if report.lost + report.older + report.unrecorded == 0 => Ok(()),
             Ended::Salvaged(report) => Err(Stop::Finding(format!(
                 "{name}: not everything could be read; {} lists it",

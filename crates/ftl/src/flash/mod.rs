@@ -145,6 +145,14 @@ impl<N: Nand> Flash<N> {
         Fault::WornOut { bad_blocks: self.nand.bad_blocks(), blocks: self.nand.geometry().blocks() }
     }
 
+    /// The fault of a stream that finds no superblock to write to: too many programs have failed at once.
+    #[cold]
+    pub(crate) fn no_superblock(&mut self, stream: Stream) -> Fault {
+        self.space.must_be_worn(&self.nand, stream);
+        self.worn = true;
+        self.worn_out()
+    }
+
     /// The fault of a write for which there is no room: the end of the device's life, if blocks are bad.
     #[cold]
     pub(crate) fn no_room(&mut self, free: u32, needed: u32) -> Fault {
@@ -355,8 +363,7 @@ impl<N: Nand> Flash<N> {
         let class = if cause.host_waits() { Class::HostWrite } else { Class::CollectionProgram };
         let mut after = after;
         let Some((ppn, epoch)) = self.space.allocate(&self.nand, stream, kind) else {
-            self.worn = true;
-            return Err(self.worn_out());
+            return Err(self.no_superblock(stream));
         };
         if cause == Cause::Host && self.space.is_in_first_row(stream, ppn) {
             after = self.behind_the_gate(stream, epoch, after);

@@ -232,6 +232,12 @@ impl BlockRecord {
         bytes
     }
 
+    /// The block's last erase up to operation `sequence`, 0 for none; `None`: there were two after that, and
+    /// the record knows no other.
+    pub fn erased_by(&self, sequence: u64) -> Option<u64> {
+        [self.erased, self.before].into_iter().find(|&erased| erased <= sequence)
+    }
+
     /// Of two copies, which counts: that of the later erase. A block that is bad stays so.
     pub fn counts_more_than(&self, other: &BlockRecord) -> bool {
         (self.erased, self.bad) > (other.erased, other.bad)

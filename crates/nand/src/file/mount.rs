@@ -215,7 +215,7 @@ impl<M: Medium> Mount<'_, M> {
             }
             let record = found[good].unwrap_or_default();
             self.last = self.last.max(record.erased);
-            let erased_then = [record.erased, record.before].into_iter().find(|&at| at <= self.state.durable);
+            let erased_then = record.erased_by(self.state.durable);
             self.erased_then.push(erased_then);
             self.then.erase(Pbn(block), erased_then.unwrap_or(0));
             self.blocks.push(record);

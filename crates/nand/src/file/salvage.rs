@@ -13,7 +13,8 @@ use super::format::{
 use super::image::{self, Description, ImageError};
 use super::medium::Medium;
 use super::view::ImageFile;
-use crate::{Lpn, PageKind, Ppn};
+use super::vouch::Vouch;
+use crate::{Lpn, PageKind, Pbn, Ppn};
 
 /// What can be had of an LPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,7 @@ pub struct Salvage<M: Medium> {
     /// By LPN, the newest version first.
     versions: Vec<Version>,
     unrecorded: u64,
+    untraced: bool,
 }
 
 impl Salvage<ImageFile> {
@@ -60,7 +62,8 @@ impl<M: Medium> Salvage<M> {
     pub fn on(medium: M, path: &Path) -> Result<Salvage<M>, ImageError> {
         let description = image::read_header(&medium, path)?;
         let places = Places::new(&description.device.geometry);
-        let mut salvage = Salvage { medium, description, places, versions: Vec::new(), unrecorded: 0 };
+        let versions = Vec::new();
+        let mut salvage = Salvage { medium, description, places, versions, unrecorded: 0, untraced: false };
         salvage.find();
         salvage.versions.sort_unstable_by_key(|found| (found.lpn, Reverse(found.version), found.page));
         Ok(salvage)
@@ -75,6 +78,12 @@ impl<M: Medium> Salvage<M> {
     /// known.
     pub fn unrecorded(&self) -> u64 {
         self.unrecorded
+    }
+
+    /// Whether records that were durable are gone, or as they were on an earlier day, and nothing says which:
+    /// what is not found may have been there, and what is found may not be the newest.
+    pub fn untraced(&self) -> bool {
+        self.untraced
     }
 
     /// Fills `to`, a page long, with what an LPN held.
@@ -105,45 +114,59 @@ impl<M: Medium> Salvage<M> {
         })
     }
 
-    /// Every operation up to this number is durable, as far as any state can be read.
-    fn durable(&self) -> u64 {
+    /// The newest state that can be read.
+    fn state(&self) -> State {
         let states = STATE_AT.as_flattened().iter().filter_map(|&at| {
             let mut bytes = [0; STATE_BYTES];
             self.medium.read_at(&mut bytes, at).ok()?;
             State::parse(&bytes)
         });
-        states.map(|state| state.durable).max().unwrap_or(0)
+        states.max_by_key(|state| state.generation).unwrap_or_default()
     }
 
     fn find(&mut self) {
         let geometry = self.description.device.geometry.clone();
         let places = self.places;
-        let durable = self.durable();
+        let State { durable, vouch, .. } = self.state();
         let raw = self.copies(RECORD_BYTES * geometry.blocks() as usize, |copy| places.block(copy, 0));
-        let erased = |block: u32| {
+        let newest = |block: u32| {
             let found = record(&raw, block).into_iter().filter_map(|raw| BlockRecord::parse(raw, block));
-            let newest = found.max_by_key(|record| record.erased).unwrap_or_default();
-            // A power cut may have taken the last one back, and what it waited for.
-            if newest.erased > durable {
-                newest.before
-            } else {
-                newest.erased
-            }
+            found.max_by_key(|record| record.erased).unwrap_or_default()
         };
-        let erased: Vec<u64> = (0..geometry.blocks()).map(erased).collect();
+        let records: Vec<BlockRecord> = (0..geometry.blocks()).map(newest).collect();
+        let mut then = Vouch::new(geometry.blocks());
+        for (block, record) in (0..).zip(&records) {
+            then.erase(Pbn(block), record.erased_by(durable).unwrap_or(0));
+        }
         let pages = geometry.superblock_pages();
         for first in (0..geometry.pages()).step_by(pages as usize) {
             let raw = self.copies(RECORD_BYTES * pages as usize, |copy| places.page(copy, first));
             for unit in 0..geometry.units() {
                 let (block, _) = geometry.block_of(Ppn(first + unit));
-                self.find_in_block(&raw, first, unit, erased[block.0 as usize]);
+                let record = &records[block.0 as usize];
+                // A power cut may have taken the last erase back, and what it waited for.
+                let erased = record.erased_by(durable).unwrap_or(record.before);
+                self.find_in_block(&raw, first, unit, erased, |page, sequence| {
+                    if sequence <= durable {
+                        then.program(block, Ppn(page), sequence);
+                    }
+                });
             }
         }
+        let can_tell = records.iter().all(|record| record.erased_by(durable).is_some());
+        self.untraced = can_tell && vouch.is_some_and(|vouch| vouch != then.total());
     }
 
     /// The pages of one block of the superblock that begins at page `first`, which was erased by operation
-    /// `erased`.
-    fn find_in_block(&mut self, raw: &[Vec<u8>; COPIES], first: u32, unit: u32, erased: u64) {
+    /// `erased`. Tells `each` the number of the operation that spent a page.
+    fn find_in_block(
+        &mut self,
+        raw: &[Vec<u8>; COPIES],
+        first: u32,
+        unit: u32,
+        erased: u64,
+        mut each: impl FnMut(u32, u64),
+    ) {
         let (units, exported) =
             (self.description.device.geometry.units(), self.description.device.exported_pages);
         let mut unknown = 0;
@@ -162,6 +185,7 @@ impl<M: Medium> Salvage<M> {
             // Pages are programmed in order: those before this one held something, too.
             self.unrecorded += unknown;
             unknown = 0;
+            each(page, found.sequence());
             if let Found::Page(PageRecord { oob, data_crc: crc, .. }) = found {
                 if oob.kind == PageKind::Data && oob.id < exported {
                     self.versions.push(Version { lpn: oob.id, version: oob.version, page, crc });

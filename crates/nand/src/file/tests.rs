@@ -391,11 +391,15 @@ fn what_is_gone_without_a_trace_is_missed() {
                     drop(nand);
                 }
                 assert!(FileNand::open(&scratch.0).is_ok());
+                let whole = scratch.bytes();
                 let old = &before[at[0] as usize..][..RECORD_BYTES];
                 let bytes = if is_old { old } else { &[0; RECORD_BYTES] };
                 at.into_iter().for_each(|at| scratch.overwrite(at, bytes));
                 let refused = FileNand::open(&scratch.0).map(|_| ()).unwrap_err();
                 assert!(refused.to_string().contains("that were durable are lost"), "{refused}");
+                assert!(Salvage::open(&scratch.0).unwrap().untraced());
+                std::fs::write(&scratch.0, whole).unwrap();
+                assert!(!Salvage::open(&scratch.0).unwrap().untraced());
             }
         }
     }

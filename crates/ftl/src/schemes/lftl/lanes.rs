@@ -160,6 +160,8 @@ impl Map {
             if has_room(flash, stream) {
                 return true;
             }
+            // The lane gave up another place for these bad blocks, perhaps the last one of a superblock.
+            self.forget_closed(flash);
         }
     }
 

@@ -59,7 +59,7 @@ impl Placement<Map> for Writer {
         let mut after = after;
         loop {
             let superblock = match stream {
-                Stream::COLLECTION => self.next_superblock(flash, map),
+                Stream::COLLECTION => self.next_superblock(flash, map)?,
                 _ => map.lane_page(flash, stream, self.background)?,
             };
             map.lists.to_bytes(superblock, &mut self.list);
@@ -82,7 +82,7 @@ impl Placement<Map> for Writer {
 impl Writer {
     /// The superblock of the page that collection writes next. One that is opened for it gets its block list,
     /// and models are made of what lies in the one before.
-    fn next_superblock<N: Nand>(&mut self, flash: &mut Flash<N>, map: &mut Map) -> u32 {
+    fn next_superblock<N: Nand>(&mut self, flash: &mut Flash<N>, map: &mut Map) -> Result<u32> {
         let stream = Stream::COLLECTION;
         let mut next = flash.space.upcoming(flash.nand(), stream).next();
         if next.is_none() {
@@ -90,11 +90,11 @@ impl Writer {
             flash.space.close(stream);
             next = flash.space.upcoming(flash.nand(), stream).next();
         }
-        let Some(next) = next else { panic!("collection finds no superblock to write to") };
+        let Some(next) = next else { return Err(flash.no_superblock(stream)) };
         let superblock = flash.nand().geometry().superblock_of(next);
         let before = std::mem::replace(&mut self.collected, superblock);
         if before == superblock && flash.space.state(superblock) == State::Open {
-            return superblock;
+            return Ok(superblock);
         }
         if before != NONE {
             map.close(flash, Trained::Superblock(before));
@@ -105,6 +105,6 @@ impl Writer {
             let nand = flash.nand();
             map.lists.set(superblock, |unit| !nand.is_bad(Pbn(superblock * units + unit)));
         }
-        superblock
+        Ok(superblock)
     }
 }
