@@ -28,8 +28,8 @@ fn every_scheme_ends_with_an_answer() {
     });
 }
 
-/// Collection found no superblock, as many programs had failed at once; a lane was opened in a superblock that
-/// had been closed meanwhile, as all blocks of the lane before were bad.
+/// Collection found no superblock, as many programs had failed at once; a lane was opened in a superblock
+/// that had been closed meanwhile, as all blocks of the lane before were bad.
 #[test]
 fn lives_that_once_ended_in_a_panic_end_with_an_answer() {
     for seed in [899_230_757, 899_231_048] {

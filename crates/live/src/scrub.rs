@@ -118,8 +118,8 @@ pub struct SalvageReport {
     pub lost: u64,
     /// Pages of the array with records that cannot be read: what they held is not known.
     pub unrecorded: u64,
-    /// Records that were durable are gone, and nothing says of which pages: what is not found may be lost, and
-    /// what is found may not be the newest.
+    /// Records that were durable are gone, and nothing says of which pages: what is not found may be lost,
+    /// and what is found may not be the newest.
     pub untraced: bool,
 }
 
