@@ -12,7 +12,7 @@ VENV := target/venv
 # Settings of cargo's profile `test`: the module is then made of what `cargo test` has built.
 AS_TESTED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=1
 
-.PHONY: demo test setup compiler guest lint bench docs python python-tests wheel
+.PHONY: demo test setup compiler guest lint bench fuzz docs python python-tests wheel
 
 # Names the Debian packages of $(1) that are missing, then installs them with apt. SETUP=no installs nothing: tests that want
 # a program name it and leave that part out.
@@ -96,6 +96,17 @@ lint: compiler
 bench: compiler
 	cargo build --release --locked -p ftlkit --bin ftl
 	$(FTL) bench
+
+# cargo-fuzz over each target of crates/fuzz, or over one: make fuzz TARGET=trace TIME=600. What it finds to be new lies in
+# target/fuzz/TARGET, what breaks a target in fuzz/artifacts/TARGET.
+TIME := 600
+TARGET := $(notdir $(wildcard fuzz/corpus/*))
+fuzz: compiler
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs nightly Rust and cargo-fuzz:" \
+		"run rustup toolchain install nightly && cargo install cargo-fuzz --locked, then make again" >&2; exit 1; }
+	@for target in $(TARGET); do mkdir -p target/fuzz/$$target && echo "== $$target: $(TIME) s" && \
+		cargo +nightly fuzz run $$target target/fuzz/$$target fuzz/corpus/$$target -- -max_total_time=$(TIME) \
+			-timeout=20 -malloc_limit_mb=512 -rss_limit_mb=2048 -max_len=65536 || exit 1; done
 
 # Four schemes on one emulated SSD: first built-in jobs in steady state, then a small trace of our own making. The tables come
 # from a command that holds the simulator alone, as it compiles in half of the time; the whole command is built after them.

@@ -27,6 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("study", &["nand", "ftl", "sim"]),
     ("papers", &["nand", "ftl", "workload", "sim", "live", "study"]),
     ("cli", &["nand", "ftl", "workload", "sim", "check", "live", "study", "papers"]),
+    ("fuzz", &["nand", "ftl", "workload", "sim", "check", "live", "study", "papers"]),
     ("python", &["nand", "ftl", "workload", "sim", "check", "live", "study", "papers"]),
 ];
 

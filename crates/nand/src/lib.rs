@@ -47,6 +47,8 @@ pub use counts::OpCounts;
 pub use crash::{CrashNand, Cut, Cutter, Log};
 pub use device::{parse_size, Device, DeviceError, SizeError};
 pub use energy::{Energy, EnergyModel};
+#[doc(hidden)]
+pub use file::forge;
 pub use file::{
     describe, image_parts, Description, Fetch, FileNand, ImageError, ImageFile, Medium, Mounted, Reader,
     Salvage, Salvaged, Scrub, Scrubbed,

@@ -128,6 +128,9 @@ impl Study {
     }
 }
 
+/// Most points of a study: more take years to run, and all of memory to list.
+const MOST_POINTS: usize = 100_000;
+
 struct Reader<'a> {
     file: &'a str,
     folder: &'a Path,
@@ -149,6 +152,7 @@ impl Reader<'_> {
         let show = show.collect::<Result<_, _>>()?;
         let seeds = match read.seeds {
             None => vec![1],
+            Some(Seeds::Many(count)) if count > MOST_POINTS as u64 => return Err(self.too_many()),
             Some(Seeds::Many(count @ 1..)) => (1..=count).collect(),
             Some(Seeds::These(seeds)) if !seeds.is_empty() => seeds,
             Some(_) => return Err(self.wrong("seeds is 0 or empty; give at least one")),
@@ -164,7 +168,16 @@ impl Reader<'_> {
         Ok(Study { title: read.title, show, points: self.points(&drafts, &seeds)? })
     }
 
+    fn too_many(&self) -> StudyError {
+        self.wrong(format!(
+            "the study has more than {MOST_POINTS} points; give fewer values or seeds, or several studies"
+        ))
+    }
+
     fn points(&self, drafts: &[Draft], seeds: &[u64]) -> Result<Vec<Point>, StudyError> {
+        if drafts.len().saturating_mul(seeds.len()) > MOST_POINTS {
+            return Err(self.too_many());
+        }
         let mut points: Vec<Point> = Vec::with_capacity(drafts.len() * seeds.len());
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         for draft in drafts {
@@ -210,6 +223,9 @@ impl Reader<'_> {
         for (settings, options) in self.workloads(shared, workloads)? {
             let mut combined = vec![(settings, options)];
             for (key, values) in &axes {
+                if combined.len().saturating_mul(values.len()) > MOST_POINTS {
+                    return Err(self.too_many());
+                }
                 let with = |(settings, options): &(Settings, Options), value: &Value| {
                     let (mut settings, mut options) = (settings.clone(), options.clone());
                     settings.push((key.clone(), plain(value)));

@@ -113,24 +113,36 @@ struct KindCollector {
     pages: PageSet,
 }
 
-/// Distinct pages, as bitmaps of 32,768 pages each where there are any.
+/// Distinct pages, as bitmaps of 32,768 pages each where there are any; `None`: all of them are there.
 #[derive(Debug, Default)]
 struct PageSet {
-    chunks: HashMap<u64, Box<[u64; 512]>>,
+    chunks: HashMap<u64, Option<Box<[u64; 512]>>>,
     count: u64,
 }
+
+const PAGES_OF_A_CHUNK: u64 = 0x8000;
 
 impl PageSet {
     fn insert(&mut self, first: u64, last: u64) {
         let mut page = first;
         while page <= last {
-            let chunk = self.chunks.entry(page >> 15).or_insert_with(|| Box::new([0; 512]));
             let end = last.min(page | 0x7fff);
-            for p in page..=end {
-                let word = &mut chunk[(p as usize >> 6) & 511];
-                let bit = 1 << (p & 63);
-                self.count += u64::from(*word & bit == 0);
-                *word |= bit;
+            if end - page == 0x7fff {
+                let known = match self.chunks.insert(page >> 15, None) {
+                    None => 0,
+                    Some(None) => PAGES_OF_A_CHUNK,
+                    Some(Some(chunk)) => chunk.iter().map(|word| u64::from(word.count_ones())).sum(),
+                };
+                self.count += PAGES_OF_A_CHUNK - known;
+            } else if let Some(chunk) =
+                self.chunks.entry(page >> 15).or_insert_with(|| Some(Box::new([0; 512])))
+            {
+                for p in page..=end {
+                    let word = &mut chunk[(p as usize >> 6) & 511];
+                    let bit = 1 << (p & 63);
+                    self.count += u64::from(*word & bit == 0);
+                    *word |= bit;
+                }
             }
             page = end + 1;
         }
@@ -143,8 +155,8 @@ impl KindCollector {
         p.smallest = if p.count == 0 { r.bytes } else { p.smallest.min(r.bytes) };
         p.largest = p.largest.max(r.bytes);
         p.count += 1;
-        p.bytes += r.bytes;
-        p.page_accesses += last - first + 1;
+        p.bytes = p.bytes.saturating_add(r.bytes);
+        p.page_accesses = p.page_accesses.saturating_add(last - first + 1);
         self.sequential += u64::from(self.ends.back() == Some(&r.offset));
         self.near += u64::from(self.ends.contains(&r.offset));
         if self.ends.len() == NEAR_REQUESTS {
@@ -207,7 +219,7 @@ impl Collector {
         Profile {
             requests,
             write_share: share(writes.count, transfers),
-            mean_bytes: share(reads.bytes + writes.bytes, transfers),
+            mean_bytes: share(reads.bytes.saturating_add(writes.bytes), transfers),
             sizes,
             pages_touched: self.any.count,
             span_bytes: self.end,

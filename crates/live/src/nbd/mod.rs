@@ -20,4 +20,6 @@ mod server;
 mod transmit;
 mod wire;
 
+#[doc(hidden)]
+pub use server::attend;
 pub use server::serve;

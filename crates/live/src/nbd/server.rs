@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -75,36 +76,47 @@ impl Shared {
     }
 
     fn client(&self, number: u64, link: &Arc<Link>) {
-        self.guard.run(|| self.talk(link));
+        self.guard.run(|| talk(&self.fronts, &self.offers, link, &self.budget));
         link.stream().shutdown(Shutdown::Both);
         self.clients().links.remove(&number);
         self.fewer.notify_all();
     }
+}
 
-    fn talk(&self, link: &Arc<Link>) {
-        let agreed = link.stream().set_patience(Some(PATIENCE)).and_then(|()| {
-            let agreed = negotiate(link.stream(), &self.offers)?;
-            link.stream().set_patience(None)?;
-            Ok(agreed)
-        });
-        // A client that fails in its handshake is left; it has been told why where the protocol lets it be
-        // told.
-        if let Ok(Some(agreed)) = agreed {
-            transmit(&self.fronts[agreed.export], link, &agreed, &self.budget);
-        }
+fn talk(fronts: &[Arc<Front>], offers: &[Offer], link: &Arc<Link>, budget: &Arc<Budget>) {
+    let agreed = link.stream().set_patience(Some(PATIENCE)).and_then(|()| {
+        let agreed = negotiate(link.stream(), offers)?;
+        link.stream().set_patience(None)?;
+        Ok(agreed)
+    });
+    // A client that fails in its handshake is left; it has been told why where the protocol lets it be told.
+    if let Ok(Some(agreed)) = agreed {
+        transmit(&fronts[agreed.export], link, &agreed, budget);
+    }
+}
+
+/// Serves one client over a connection that is there already, until it leaves, in the caller's thread. For
+/// whoever looks for what a client can do.
+#[doc(hidden)]
+pub fn attend(stream: UnixStream, served: &Served) {
+    let link = Arc::new(Link::new(Stream::Unix(stream)));
+    talk(&[Front::new(served.export.clone())], &[offer(served)], &link, &Arc::default());
+    link.hang_up();
+}
+
+fn offer(served: &Served) -> Offer {
+    Offer {
+        name: served.name.clone(),
+        description: served.description.clone(),
+        size: served.export.exported_bytes(),
+        page_bytes: served.export.page_bytes(),
+        read_only: served.export.is_read_only(),
     }
 }
 
 /// Serves `served` on `listeners` until `stop` is asked for. Requests under way are carried out and answered.
 /// The devices stay switched on.
 pub fn serve(listeners: &Listeners, served: Vec<Served>, stop: &Stop) -> Result<Ended, LiveError> {
-    let offer = |served: &Served| Offer {
-        name: served.name.clone(),
-        description: served.description.clone(),
-        size: served.export.exported_bytes(),
-        page_bytes: served.export.page_bytes(),
-        read_only: served.export.is_read_only(),
-    };
     let exports: Vec<Arc<dyn Export>> = served.iter().map(|served| served.export.clone()).collect();
     let shared = Arc::new(Shared {
         fronts: exports.iter().cloned().map(Front::new).collect(),

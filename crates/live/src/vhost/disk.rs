@@ -1,6 +1,7 @@
 //! The virtio block device (virtio 1.2, section 5.2) that a guest sees.
 
 use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -66,6 +67,8 @@ pub(super) struct Disk {
     /// Requests under way.
     under_way: Arc<(Mutex<usize>, Condvar)>,
     guard: Arc<Guard>,
+    /// The client has left: its rings are not looked at any more.
+    gone: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -90,7 +93,13 @@ impl Disk {
             back: Mutex::new(None),
             under_way: Arc::default(),
             guard,
+            gone: AtomicBool::new(false),
         }
+    }
+
+    /// The client has left. Whoever still holds the guest's memory could have requests for ever.
+    pub fn leave(&self) {
+        self.gone.store(true, Ordering::Relaxed);
     }
 
     /// `struct virtio_blk_config`.
@@ -340,9 +349,14 @@ impl VhostUserBackend for Disk {
         let Some(vring) = vrings.get(usize::from(event)) else { return Ok(()) };
         loop {
             vring.disable_notification().map_err(io::Error::other)?;
-            while self.take(vring, &memory)? {}
+            while self.take(vring, &memory)? {
+                if self.gone.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+            }
             // What came in between is not announced.
-            if !vring.enable_notification().map_err(io::Error::other)? {
+            let more = vring.enable_notification().map_err(io::Error::other)?;
+            if !more || self.gone.load(Ordering::Relaxed) {
                 return Ok(());
             }
         }

@@ -17,11 +17,13 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::{poll, PollFd, PollFlags};
 use vhost::vhost_user::Listener;
-use vhost_user_backend::VhostUserDaemon;
-use vm_memory::{GuestMemoryAtomic, GuestMemoryMmap};
+use vhost_user_backend::{VhostUserBackend, VhostUserDaemon, VringRwLock, VringT};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryAtomic, GuestMemoryMmap};
+use vmm_sys_util::epoll::EventSet;
 
 use crate::error::LiveError;
 use crate::export::Export;
@@ -96,7 +98,7 @@ fn client(stream: UnixStream, disk: Arc<Disk>, stop: &Stop) -> Result<(), LiveEr
     let listener = UnixListener::bind_addr(&private).map_err(&wrong)?;
     let inner = UnixStream::connect_addr(&private).map_err(&wrong)?;
     let memory = GuestMemoryAtomic::new(GuestMemoryMmap::<()>::new());
-    let mut daemon = VhostUserDaemon::new("vhost".to_owned(), disk, memory).map_err(&broken)?;
+    let mut daemon = VhostUserDaemon::new("vhost".to_owned(), disk.clone(), memory).map_err(&broken)?;
     daemon.start(&mut Listener::from(listener)).map_err(&broken)?;
     let gone = Stop::new()?;
     std::thread::scope(|scope| {
@@ -108,10 +110,57 @@ fn client(stream: UnixStream, disk: Arc<Disk>, stop: &Stop) -> Result<(), LiveEr
         let mut waiting = [PollFd::new(&gone, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
         // Woken too early, it is over for this client; nothing that was acknowledged is lost.
         let _ = poll(&mut waiting, None);
+        disk.leave();
         // Ends both relays, and with them the daemon. Either may be closed already.
         let _ = (stream.shutdown(Shutdown::Both), inner.shutdown(Shutdown::Both));
     });
     // A client that speaks nonsense is left: there is nobody to tell.
     let _ = daemon.wait();
     Ok(())
+}
+
+/// A guest's ring, and where its parts lie in the guest's memory.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    /// Descriptors.
+    pub size: u16,
+    /// Where descriptors, requests and answers lie.
+    pub at: [u64; 3],
+    /// The guest says after which answer it wants to be told.
+    pub event_idx: bool,
+}
+
+/// Hands a device the memory of a guest whose ring has requests, until all are answered, or `patience` is
+/// over and the guest leaves. For whoever looks for what a guest can do.
+///
+/// # Errors
+/// The ring is not one, or the device panicked.
+#[doc(hidden)]
+pub fn attend(export: Arc<dyn Export>, memory: &[u8], ring: Ring, patience: Duration) -> std::io::Result<()> {
+    use std::io::Error;
+    let stop = Stop::new().map_err(Error::other)?;
+    let guard = Guard::new(vec![export.clone()], &stop);
+    let disk = Disk::new(Front::new(export), "disk", guard.clone());
+    let begin = GuestAddress(0);
+    let guest = GuestMemoryMmap::<()>::from_ranges(&[(begin, memory.len())]).map_err(Error::other)?;
+    guest.write_slice(memory, begin).map_err(Error::other)?;
+    let guest = GuestMemoryAtomic::new(guest);
+    disk.update_memory(guest.clone())?;
+    let vring = VringRwLock::new(guest, disk.max_queue_size() as u16).map_err(Error::other)?;
+    vring.set_queue_size(ring.size);
+    let told = vring.set_queue_info(ring.at[0], ring.at[1], ring.at[2]);
+    told.map_err(|error| Error::new(std::io::ErrorKind::InvalidInput, error))?;
+    vring.set_queue_event_idx(ring.event_idx);
+    vring.set_queue_ready(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            stop.wait(Some(patience));
+            disk.leave();
+        });
+        // A ring that is none is the guest's own affair.
+        let _ = disk.handle_event(0, EventSet::IN, &[vring], 0);
+        stop.ask();
+    });
+    guard.panic().map_or(Ok(()), |words| Err(Error::other(words)))
 }

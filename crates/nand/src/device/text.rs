@@ -7,7 +7,9 @@ impl Device {
     /// The device file of this device: [`Device::parse`] of it gives the same device.
     pub fn to_toml(&self) -> String {
         let g = &self.geometry;
-        let us = |ns: u64| ns as f64 / 1e3;
+        // Digits alone would be an integer, and TOML's end at 2^63.
+        let float = |value: f64| if value < 1e15 { value.to_string() } else { format!("{value:e}") };
+        let us = |ns: u64| float(ns as f64 / 1e3);
         let text = |text: &str| toml::Value::from(text).to_string();
         let policy = match self.policy {
             Policy::Fcfs => "fcfs",
@@ -41,16 +43,16 @@ impl Device {
             us(self.program_ns),
             us(self.erase_ns),
             us(self.suspend_ns),
-            self.channel_mb_s,
+            float(self.channel_mb_s),
             us(self.host_overhead_ns),
             self.host_cpus,
             self.controller_cores,
-            e.supply_v,
-            e.read_ma,
-            e.program_ma,
-            e.erase_ma,
-            e.transfer_ma,
-            e.idle_ma,
+            float(e.supply_v),
+            float(e.read_ma),
+            float(e.program_ma),
+            float(e.erase_ma),
+            float(e.transfer_ma),
+            float(e.idle_ma),
         )
     }
 }

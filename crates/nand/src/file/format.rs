@@ -13,7 +13,7 @@ pub(super) const HEADER_BYTES: usize = 1 << 15;
 /// Where the copies of the header lie.
 pub(super) const HEADER_AT: [u64; COPIES] = [0, 1 << 15];
 /// Bytes of the header before its texts.
-const HEADER_FIXED: usize = 32;
+pub(super) const HEADER_FIXED: usize = 32;
 /// Where states lie: by the parity of their generation, and for each the places of its copies. Each has a
 /// sector of its own.
 pub(super) const STATE_AT: [[u64; COPIES]; 2] = [[0x1_0000, 0x1_8000], [0x1_1000, 0x1_9000]];
@@ -377,7 +377,7 @@ impl PageRecord {
     }
 
     /// The number of the operation is in it, so that those of an older page at this place are told apart.
-    fn spare_crc(&self, page: u32, spare: &[u8]) -> u32 {
+    pub fn spare_crc(&self, page: u32, spare: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(spare);
         hasher.update(&page.to_le_bytes());
@@ -387,7 +387,7 @@ impl PageRecord {
 }
 
 /// CRC of a record and of the number of its block or page, so that a record in a wrong place is not one.
-fn salted(bytes: &[u8], number: u32) -> u32 {
+pub(super) fn salted(bytes: &[u8], number: u32) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(bytes);
     hasher.update(&number.to_le_bytes());
@@ -402,7 +402,7 @@ pub(super) fn is_one_bit(difference: u32, bytes: usize) -> bool {
     std::iter::successors(Some(POLYNOMIAL), shift).take(8 * bytes).any(|it| it == difference)
 }
 
-fn put32(bytes: &mut [u8], at: usize, value: u32) {
+pub(super) fn put32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
@@ -410,7 +410,7 @@ fn put64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-fn get32(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn get32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 

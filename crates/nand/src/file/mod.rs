@@ -20,6 +20,7 @@
 //! holding the array up.
 
 mod copies;
+mod forge;
 mod format;
 mod held;
 mod image;
@@ -55,6 +56,8 @@ use held::Held;
 use stage::Stage;
 use vouch::Vouch;
 
+#[doc(hidden)]
+pub use forge::forge;
 pub use image::{describe, Description, ImageError};
 pub use medium::Medium;
 pub use mount::Mounted;
@@ -593,7 +596,7 @@ impl<M: Medium> Nand for FileNand<M> {
         *record = BlockRecord {
             erased: self.sequence,
             before: record.erased,
-            erases: record.erases + 1,
+            erases: record.erases.saturating_add(1),
             bad: record.bad,
         };
         self.vouch.erase(block, self.sequence);

@@ -61,6 +61,9 @@ pub struct Mounted {
 /// A page programmed after the durable point: its record, its number, and whether its spare bytes are there.
 type Late = (PageRecord, u32, bool);
 
+/// Greater numbers were never reached by counting.
+const MOST_OPERATIONS: u64 = 1 << 62;
+
 struct Mount<'a, M> {
     medium: &'a M,
     path: &'a Path,
@@ -371,6 +374,9 @@ impl<M: Medium> Mount<'_, M> {
 
     /// Compares the records with the digest of them that the state has: what was durable must be there.
     fn ask_the_vouch(&self) -> Result<(), ImageError> {
+        if self.last.max(self.state.generation) > MOST_OPERATIONS {
+            return Err(self.damaged("it counts more operations than any device can do".to_owned()));
+        }
         let can_tell = self.erased_then.iter().all(Option::is_some);
         match self.state.vouch {
             Some(vouch) if can_tell && vouch != self.then.total() => Err(self.damaged(

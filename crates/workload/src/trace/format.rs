@@ -320,6 +320,9 @@ impl RowReader {
             Some(row) if row.offset.checked_add(row.bytes).is_none_or(|end| end > 1 << 60) => {
                 Err(Bad { column: 1, what: "the request ends beyond 1 EiB".into() })
             }
+            Some(row) if row.bytes > 1 << 40 => {
+                Err(Bad { column: 1, what: "the request is longer than 1 TiB".into() })
+            }
             row => Ok(row),
         }
     }

@@ -89,7 +89,7 @@ impl Sketch {
     /// An empty grid for requests with this profile.
     pub fn new(columns: usize, rows: usize, profile: &Profile) -> Sketch {
         let cells = vec![0; columns * rows];
-        let addresses = (profile.first_byte, profile.span_bytes.max(profile.first_byte + 1));
+        let addresses = (profile.first_byte, profile.span_bytes.max(profile.first_byte.saturating_add(1)));
         Sketch {
             columns,
             rows,
@@ -110,7 +110,7 @@ impl Sketch {
         let part = |at: u64, of: u64, n: usize| {
             ((u128::from(at) * n as u128 / u128::from(of.max(1))) as usize).min(n - 1)
         };
-        let column = part(r.arrival_ns, self.duration_ns + 1, self.columns);
+        let column = part(r.arrival_ns, self.duration_ns.saturating_add(1), self.columns);
         let (low, high) = self.addresses;
         let row = self.rows - 1 - part(r.offset.saturating_sub(low), high - low, self.rows);
         let cell = &mut cells[row * self.columns + column];

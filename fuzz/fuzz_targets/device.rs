@@ -1,0 +1,4 @@
+//! cargo-fuzz's way into the target `device` of crates/fuzz.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ftlfuzz::run("device", bytes));

@@ -1,0 +1,4 @@
+//! cargo-fuzz's way into the target `figure` of crates/fuzz.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ftlfuzz::run("figure", bytes));
