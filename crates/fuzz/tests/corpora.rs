@@ -72,8 +72,8 @@ const SLICE: Duration = Duration::from_millis(800);
 /// And how many there are at most.
 const MUTATIONS: u64 = 2000;
 const FIXED_SEED: u64 = 19;
-/// Numbers that nobody counts to (results) and records that nobody wrote (recovery) still overflow sums. Unless
-/// one of these is asked for, its corpus runs as it is.
+/// Numbers that nobody counts to (results) and records that nobody wrote (recovery) still overflow sums.
+/// Unless one of these is asked for, its corpus runs as it is.
 const OPEN: &[&str] = &["results", "recovery"];
 
 fn corpus(target: &Target) -> Vec<Vec<u8>> {
