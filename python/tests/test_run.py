@@ -220,6 +220,8 @@ def test_progress_tells_of_every_phase_and_of_the_end() -> None:
 
 def test_bars_are_shown_when_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.setattr(_progress, "QUICK_SECONDS", 0)
+    # The notebooks' tests bring Jupyter into this process.
+    monkeypatch.setattr(_progress, "_has_one_line", lambda: False)
     with _progress.Bars(["dftl"], True) as bars:
         for done, phase in ((0.2, 0), (0.9, 0), (0.1, 1), (1.0, 1)):
             bars.tell(0, phase, 2, "fill: writes", done, done == 1)
@@ -229,6 +231,18 @@ def test_bars_are_shown_when_asked_for(capsys: pytest.CaptureFixture[str], monke
     with _progress.Bars(["dftl"], False) as bars:
         bars.tell(0, 0, 1, "fill", 0.5, False)
     assert not capsys.readouterr().err
+
+
+def test_jupyter_without_widgets_has_one_bar(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr(_progress, "QUICK_SECONDS", 0)
+    monkeypatch.setattr(_progress, "_has_one_line", lambda: True)
+    with _progress.Bars(["dftl", "page"], True) as bars:
+        bars.tell(0, 0, 2, "fill", 0.5, False)
+        bars.tell(1, 1, 2, "fill", 1.0, True)
+    shown = capsys.readouterr().err
+    assert "runs" in shown
+    assert "of 2" in shown
+    assert "dftl" not in shown
 
 
 def test_a_device_may_be_a_dict(tmp_path: Any) -> None:
