@@ -29,7 +29,7 @@ use super::format::{
 };
 use super::image::{failed, Description, ImageError};
 use super::medium::Medium;
-use super::vouch::Vouch;
+use super::vouch::{Then, Vouch};
 use super::FileNand;
 use crate::timing::{AnyTiming, NoClock};
 use crate::{Geometry, PageKind, Pbn, Ppn, SimNand, SimOptions};
@@ -73,9 +73,7 @@ struct Mount<'a, M> {
     blocks: Vec<BlockRecord>,
     /// What holds now, and what held after the last durable operation.
     vouch: Vouch,
-    then: Vouch,
-    /// By PBN: the last erase up to the last durable operation. `None`: its record tells of two since.
-    erased_then: Vec<Option<u64>>,
+    then: Then,
     /// The greatest number of an operation that was met.
     last: u64,
     /// Operations with greater numbers never were.
@@ -101,8 +99,7 @@ pub(super) fn mount<M: Medium>(
         state: State::default(),
         blocks: Vec::new(),
         vouch: Vouch::new(geometry.blocks()),
-        then: Vouch::new(geometry.blocks()),
-        erased_then: Vec::new(),
+        then: Then::default(),
         last: 0,
         cut: u64::MAX,
         repairs: Vec::new(),
@@ -121,6 +118,7 @@ pub(super) fn mount<M: Medium>(
     sim.keep_no_contents();
     let crcs = mount.read_pages(&mut sim)?;
     sim.restored();
+    mount.check_number(mount.last)?;
     mount.ask_the_vouch()?;
     let Mount { places, mut state, blocks, mut vouch, last, repairs, report, .. } = mount;
     state.durable = last;
@@ -187,6 +185,7 @@ impl<M: Medium> Mount<'_, M> {
             // Where a newer one may have been nothing tells how far the image was durable.
             _ => return Err(self.damaged("both copies of its state are damaged".to_owned())),
         };
+        self.check_number(self.state.durable.max(self.state.generation))?;
         self.last = self.state.durable;
         self.report.clean = self.state.clean;
         let begun_under = Some(self.state.boot).filter(|boot| *boot != Boot::default());
@@ -218,11 +217,9 @@ impl<M: Medium> Mount<'_, M> {
             }
             let record = found[good].unwrap_or_default();
             self.last = self.last.max(record.erased);
-            let erased_then = record.erased_by(self.state.durable);
-            self.erased_then.push(erased_then);
-            self.then.erase(Pbn(block), erased_then.unwrap_or(0));
             self.blocks.push(record);
         }
+        self.then = Then::new(self.state.durable, &self.blocks);
         self.step("blocks");
         Ok(())
     }
@@ -372,18 +369,21 @@ impl<M: Medium> Mount<'_, M> {
         Ok(crcs)
     }
 
-    /// Compares the records with the digest of them that the state has: what was durable must be there.
-    fn ask_the_vouch(&self) -> Result<(), ImageError> {
-        if self.last.max(self.state.generation) > MOST_OPERATIONS {
+    /// Refuses numbers of operations with which there is no counting on.
+    fn check_number(&self, most: u64) -> Result<(), ImageError> {
+        if most > MOST_OPERATIONS {
             return Err(self.damaged("it counts more operations than any device can do".to_owned()));
         }
-        let can_tell = self.erased_then.iter().all(Option::is_some);
-        match self.state.vouch {
-            Some(vouch) if can_tell && vouch != self.then.total() => Err(self.damaged(
-                "records of pages or blocks that were durable are lost, or older than they were".to_owned(),
-            )),
-            _ => Ok(()),
+        Ok(())
+    }
+
+    /// Compares the records with the digest of them that the state has: what was durable must be there.
+    fn ask_the_vouch(&self) -> Result<(), ImageError> {
+        if self.then.contradicts(self.state.vouch) {
+            let what = "records of pages or blocks that were durable are lost, or older than they were";
+            return Err(self.damaged(what.to_owned()));
         }
+        Ok(())
     }
 
     /// The pages of a block that are spent, up to the last of which there is a trace since the erase; `None`
@@ -414,11 +414,7 @@ impl<M: Medium> Mount<'_, M> {
                 );
             }
             pages.push(whole);
-            let is_from_then = found.sequence() <= self.state.durable
-                && self.erased_then[block.0 as usize].is_some_and(|erased| found.sequence() > erased);
-            if is_from_then {
-                self.then.program(block, Ppn(page), found.sequence());
-            }
+            self.then.page(block, Ppn(page), found.sequence());
             if is_since {
                 spent = index + 1;
             }

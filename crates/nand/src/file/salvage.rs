@@ -13,8 +13,8 @@ use super::format::{
 use super::image::{self, Description, ImageError};
 use super::medium::Medium;
 use super::view::ImageFile;
-use super::vouch::Vouch;
-use crate::{Lpn, PageKind, Pbn, Ppn};
+use super::vouch::Then;
+use crate::{Lpn, PageKind, Ppn};
 
 /// What can be had of an LPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,10 +134,7 @@ impl<M: Medium> Salvage<M> {
             found.max_by_key(|record| record.erased).unwrap_or_default()
         };
         let records: Vec<BlockRecord> = (0..geometry.blocks()).map(newest).collect();
-        let mut then = Vouch::new(geometry.blocks());
-        for (block, record) in (0..).zip(&records) {
-            then.erase(Pbn(block), record.erased_by(durable).unwrap_or(0));
-        }
+        let mut then = Then::new(durable, &records);
         let pages = geometry.superblock_pages();
         for first in (0..geometry.pages()).step_by(pages as usize) {
             let raw = self.copies(RECORD_BYTES * pages as usize, |copy| places.page(copy, first));
@@ -147,14 +144,11 @@ impl<M: Medium> Salvage<M> {
                 // A power cut may have taken the last erase back, and what it waited for.
                 let erased = record.erased_by(durable).unwrap_or(record.before);
                 self.find_in_block(&raw, first, unit, erased, |page, sequence| {
-                    if sequence <= durable {
-                        then.program(block, Ppn(page), sequence);
-                    }
+                    then.page(block, Ppn(page), sequence);
                 });
             }
         }
-        let can_tell = records.iter().all(|record| record.erased_by(durable).is_some());
-        self.untraced = can_tell && vouch.is_some_and(|vouch| vouch != then.total());
+        self.untraced = then.contradicts(vouch);
     }
 
     /// The pages of one block of the superblock that begins at page `first`, which was erased by operation

@@ -405,20 +405,40 @@ fn what_is_gone_without_a_trace_is_missed() {
     }
 }
 
+impl Scratch {
+    /// Rewrites every copy of the state that is whole, with a CRC that fits.
+    fn change_state(&self, change: impl Fn(State) -> State) {
+        let bytes = self.bytes();
+        for at in STATE_AT.into_iter().flatten() {
+            let raw: &[u8; format::STATE_BYTES] = bytes[at as usize..].first_chunk().unwrap();
+            if let Some(state) = State::parse(raw) {
+                self.overwrite(at, &change(state).bytes());
+            }
+        }
+    }
+}
+
 /// Images of older versions have no digest.
 #[test]
 fn a_state_without_a_digest_is_believed() {
     for scratch in Scratch::images("undigested") {
         scratch.filled(true);
-        let bytes = scratch.bytes();
-        for at in STATE_AT.into_iter().flatten() {
-            let raw: &[u8; format::STATE_BYTES] = bytes[at as usize..].first_chunk().unwrap();
-            if let Some(state) = State::parse(raw) {
-                assert!(state.vouch.is_some());
-                scratch.overwrite(at, &State { vouch: None, ..state }.bytes());
-            }
-        }
+        scratch.change_state(|state| {
+            assert!(state.vouch.is_some());
+            State { vouch: None, ..state }
+        });
         scratch.check(&[]);
+    }
+}
+
+/// Counting goes on from them.
+#[test]
+fn numbers_at_the_end_of_64_bits_are_refused() {
+    for scratch in Scratch::images("endless") {
+        scratch.filled(false);
+        scratch.change_state(|state| State { durable: u64::MAX, ..state });
+        let refused = FileNand::open(&scratch.0).unwrap_err().to_string();
+        assert!(refused.contains("it counts more operations than any device can do"), "{refused}");
     }
 }
 

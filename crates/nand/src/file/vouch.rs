@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use super::format::BlockRecord;
 use crate::{Pbn, Ppn};
 
 /// Moments that are remembered; those of which nobody has asked within so many say nothing any more.
@@ -65,13 +66,44 @@ impl Vouch {
         self.marks.front().filter(|mark| mark.0 == sequence).map(|mark| mark.1)
     }
 
-    /// The digest now.
-    pub fn total(&self) -> u32 {
-        self.total
-    }
-
     pub fn heap_bytes(&self) -> usize {
         size_of_val(&self.blocks[..])
+    }
+}
+
+/// The digest as the records of an image make it: of what stood after the last durable operation.
+#[derive(Debug, Default)]
+pub(super) struct Then {
+    durable: u64,
+    /// By PBN: the last erase up to the last durable operation. `None`: the record tells of two since.
+    erased: Vec<Option<u64>>,
+    vouch: Vouch,
+}
+
+impl Then {
+    /// Of an array with these records of blocks, by PBN, and no page yet.
+    pub fn new(durable: u64, blocks: &[BlockRecord]) -> Then {
+        let erased: Vec<_> = blocks.iter().map(|record| record.erased_by(durable)).collect();
+        let mut vouch = Vouch::new(blocks.len() as u32);
+        for (block, erased) in (0..).zip(&erased) {
+            vouch.erase(Pbn(block), erased.unwrap_or(0));
+        }
+        Then { durable, erased, vouch }
+    }
+
+    /// The record of a page of `block` tells that operation `sequence` spent it. What is newer than the last
+    /// durable operation, or older than the erase before it, does not count.
+    pub fn page(&mut self, block: Pbn, ppn: Ppn, sequence: u64) {
+        if sequence <= self.durable && self.erased[block.0 as usize].is_some_and(|erased| sequence > erased) {
+            self.vouch.program(block, ppn, sequence);
+        }
+    }
+
+    /// Whether the records are others than those of which the state has this digest. Two erases of a block
+    /// since then leave that open, as the digest of an older format does.
+    pub fn contradicts(&self, digest: Option<u32>) -> bool {
+        let can_tell = self.erased.iter().all(Option::is_some);
+        can_tell && digest.is_some_and(|digest| digest != self.vouch.total)
     }
 }
 

@@ -16,7 +16,18 @@ pub enum OutputError {
         /// The version found.
         found: u32,
     },
+    /// A number beyond [`MOST_COUNTED`], and where it stands.
+    TooGreat {
+        /// Such as `[0].phases[1].pages_read`.
+        place: String,
+        /// The number.
+        found: u64,
+    },
 }
+
+/// No run counts or measures more, in whatever unit: 2^56 ns are 2.3 years of simulated time. Sums of numbers
+/// up to here do not overflow.
+const MOST_COUNTED: u64 = 1 << 56;
 
 impl std::fmt::Display for OutputError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -25,6 +36,9 @@ impl std::fmt::Display for OutputError {
             OutputError::Csv(error) => write!(f, "results in CSV: {error}"),
             OutputError::Schema { found } => {
                 write!(f, "results have schema {found}, this version reads schema {SCHEMA}; run the experiment again")
+            }
+            OutputError::TooGreat { place, found } => {
+                write!(f, "results in JSON: {place} is {found}, but no run counts beyond {MOST_COUNTED}")
             }
         }
     }
@@ -80,7 +94,8 @@ pub fn to_json<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<String, Ou
 /// Reads back what [`to_json`] wrote; a single run without the list is fine too.
 ///
 /// # Errors
-/// [`OutputError::Json`] for anything else, [`OutputError::Schema`] for a record of another version.
+/// [`OutputError::Json`] for anything else, [`OutputError::Schema`] for a record of another version,
+/// [`OutputError::TooGreat`] for numbers that no run can have counted.
 pub fn from_json(text: &str) -> Result<Vec<Run>, OutputError> {
     let value: Value = serde_json::from_str(text)?;
     let values = match value {
@@ -93,7 +108,30 @@ pub fn from_json(text: &str) -> Result<Vec<Run>, OutputError> {
             return Err(OutputError::Schema { found: u32::try_from(found).unwrap_or(u32::MAX) });
         }
     }
+    for (index, value) in values.iter().enumerate() {
+        if let Some((place, found)) = too_great(value) {
+            return Err(OutputError::TooGreat { place: format!("[{index}]{place}"), found });
+        }
+    }
     Ok(values.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?)
+}
+
+/// The first integer beyond [`MOST_COUNTED`], and where it stands. A seed may be any number.
+fn too_great(value: &Value) -> Option<(String, u64)> {
+    match value {
+        Value::Number(number) => {
+            number.as_u64().filter(|&found| found > MOST_COUNTED).map(|found| (String::new(), found))
+        }
+        Value::Array(items) => (0..).zip(items).find_map(|(index, item): (usize, _)| {
+            too_great(item).map(|(place, found)| (format!("[{index}]{place}"), found))
+        }),
+        Value::Object(fields) => {
+            fields.iter().filter(|(name, _)| *name != "seed").find_map(|(name, field)| {
+                too_great(field).map(|(place, found)| (format!(".{name}{place}"), found))
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Indented JSON in which a list of numbers (or of lists of numbers) takes one line.

@@ -78,6 +78,11 @@ fn other_schemas_and_nonsense_are_refused_in_a_sentence() {
         .unwrap_err()
         .to_string()
         .contains("missing field"));
+    let mut forged = run();
+    (forged.workload.seed, forged.phases[0].pages_read) = (u64::MAX, u64::MAX);
+    let error = from_json(&to_json(&[forged]).unwrap()).unwrap_err().to_string();
+    let place = "results in JSON: [0].phases[0].pages_read is 18446744073709551615";
+    assert_eq!(error, format!("{place}, but no run counts beyond {}", 1u64 << 56));
 }
 
 #[test]
