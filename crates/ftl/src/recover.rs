@@ -170,14 +170,15 @@ impl<'a, N: Nand> Recovery<'a, N> {
         Ok(())
     }
 
-    /// The first row of pages that some block of the superblock has not spent.
+    /// The first page of the superblock that can still be programmed. It may lie inside a row, where the
+    /// frontier of a checkpoint lies, too.
     fn tail(&self, superblock: u32) -> Option<Ppn> {
-        let geometry = self.flash.nand().geometry();
         let nand = self.flash.nand();
+        let geometry = nand.geometry();
         let good = self.blocks(superblock).filter(|&block| !nand.is_bad(block));
-        let row = good.map(|block| nand.written(block)).min()?;
-        let first = superblock * geometry.superblock_pages();
-        (row < geometry.pages_per_block).then(|| Ppn(first + row * geometry.units()))
+        let unspent = good.map(|block| (block, nand.written(block)));
+        let has_room = unspent.filter(|&(_, written)| written < geometry.pages_per_block);
+        has_room.map(|(block, written)| geometry.page_in(block, written)).min()
     }
 
     fn read_checkpoint(&mut self) -> Result<()> {

@@ -688,7 +688,7 @@ pub(crate) struct Found {
     pub(crate) superblock: u32,
     pub(crate) kind: PageKind,
     pub(crate) epoch: u32,
-    /// The first page from which on no page is programmed in blocks that are not bad, if before the end.
+    /// The first page that can still be programmed, in a block that is not bad.
     pub(crate) tail: Option<Ppn>,
 }
 
