@@ -197,6 +197,32 @@ fn the_file_is_the_device() {
 }
 
 #[test]
+fn a_mount_that_only_reads_leaves_the_image_as_it_is() {
+    if !possible(false) {
+        return;
+    }
+    let folder = Folder::new("looked-at");
+    let (dir, path) = (under(&folder, "dir"), image(&folder, "tpftl"));
+    let mounted = Serving::mount(&path, &dir, &[]);
+    let file = mounted.found("mounted ").to_owned();
+    OpenOptions::new().write(true).open(&file).unwrap().write_all_at(&[9; 8192], 4096).unwrap();
+    mounted.stop();
+    let before = std::fs::read(&path).unwrap();
+    let mounted = Serving::mount(&path, &dir, &["--read-only"]);
+    let copy = under(&folder, "copy");
+    run("cp", &[&file, &copy]).unwrap();
+    let mut pages = [0; 8192];
+    File::open(&copy).unwrap().read_exact_at(&mut pages, 4096).unwrap();
+    assert_eq!(pages, [9; 8192]);
+    let refused = OpenOptions::new().write(true).open(&file).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    let dd = [format!("of={file}"), "if=/dev/zero".to_owned(), "bs=4k".to_owned(), "count=1".to_owned()];
+    assert!(!Command::new("dd").args(dd).output().unwrap().status.success());
+    assert!(mounted.stop().contains("nothing was written to its image"));
+    assert!(std::fs::read(&path).unwrap() == before);
+}
+
+#[test]
 fn file_systems_on_a_loop_device() {
     if !possible(true) {
         return;

@@ -42,10 +42,13 @@ struct Server {
 
 impl Server {
     fn start(folder: &Folder, image: &Path, paced: bool) -> Server {
+        Server::open(folder, image, live::Opening { paced, read_only: false })
+    }
+
+    fn open(folder: &Folder, image: &Path, how: live::Opening) -> Server {
         let path = folder.0.join("vhost");
         let socket = server::Socket::bind(&path).unwrap();
-        let (export, stop) =
-            (live::open(image, live::Opening { paced, read_only: false }).unwrap().0, Stop::new().unwrap());
+        let (export, stop) = (live::open(image, how).unwrap().0, Stop::new().unwrap());
         let (theirs, asked) = (export.clone(), stop.clone());
         let thread = std::thread::spawn(move || server::serve(&socket, theirs, "disk", &asked).unwrap());
         Server { socket: path, export, stop, thread }
@@ -79,7 +82,9 @@ impl Guest {
         for bit in [6, 9, 13, 14, 30, 32] {
             assert!(offered >> bit & 1 == 1, "feature {bit} is not offered");
         }
-        front.set_features(VERSION_1 | PROTOCOL | FLUSH | 1 << 13 | 1 << 14).unwrap();
+        let read_only = u64::from(server.export.is_read_only()) << 5;
+        assert_eq!(offered & 1 << 5, read_only);
+        front.set_features(VERSION_1 | PROTOCOL | FLUSH | 1 << 13 | 1 << 14 | read_only).unwrap();
         let protocol = front.get_protocol_features().unwrap();
         front.set_protocol_features(protocol & VhostUserProtocolFeatures::CONFIG).unwrap();
         let (_, config) = front.get_config(0, 60, VhostUserConfigFlags::WRITABLE, &[0; 60]).unwrap();
@@ -239,6 +244,27 @@ fn a_guest_reads_what_it_wrote() {
         assert_eq!(server.stop(), Ended { clients: 2, panic: None });
         std::fs::remove_file(image).unwrap();
     }
+}
+
+#[test]
+fn a_guest_that_may_only_read_writes_nothing() {
+    let folder = Folder::new("looking");
+    let image = folder.image("disk", "tpftl");
+    let server = Server::start(&folder, &image, false);
+    let mut guest = Guest::boot(&folder, &server);
+    assert_eq!(guest.ask(1, 80, &[9; 4096], 0).0, 0);
+    drop(guest);
+    server.stop();
+    let before = std::fs::read(&image).unwrap();
+    let server = Server::open(&folder, &image, live::Opening { paced: false, read_only: true });
+    let mut guest = Guest::boot(&folder, &server);
+    assert_eq!(guest.ask(1, 80, &[1; 4096], 0).0, 1, "a write");
+    assert_eq!(guest.ask(11, 0, &range(80, 8, 0), 0).0, 1, "a discard");
+    assert_eq!(guest.ask(13, 0, &range(80, 8, 0), 0).0, 1, "zeros");
+    assert_eq!(guest.ask(0, 80, &[], 4096), (0, vec![9; 4096]));
+    drop(guest);
+    server.stop();
+    assert!(std::fs::read(&image).unwrap() == before);
 }
 
 #[test]
