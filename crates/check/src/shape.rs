@@ -85,10 +85,8 @@ impl Shape {
         let exported = (usable - spare) * entries / (entries + 2);
         let mut config = Config::new(exported, u64::from(dice.between(256, 1024)));
         config.parameters.clone_from(parameters);
-        if S::REWRITES {
-            // Wear is levelled in half of them, and in some all the time.
-            config.wear_gap = [0, 0, 1, 3][Dice::branch(options.seed, 1).below(4) as usize];
-        }
+        // Wear is levelled in half of them, and in some all the time.
+        config.wear_gap = [0, 0, 1, 3][Dice::branch(options.seed, 1).below(4) as usize];
         for &(scheme, name, values) in EAGER {
             if scheme == S::INFO.name && !parameters.contains_key(name) {
                 let value = values[dice.below(values.len() as u32) as usize];

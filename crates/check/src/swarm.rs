@@ -79,9 +79,9 @@ fn draw<S: Scheme>(dice: &mut Dice, ills: Ills, given: &BTreeMap<String, String>
     config.foreground_superblocks = Config::FOREGROUND + pick(dice, &[0, 0, 0, 1, 3]);
     config.background_superblocks = config.foreground_superblocks + pick(dice, &[1, 1, 0, 2, 5]);
     config.victims = pick(dice, &[VictimPolicy::Greedy, VictimPolicy::CostBenefit]);
-    if S::REWRITES {
-        config.wear_gap = pick(dice, &[0, 0, 1, 3, 16]);
-    }
+    // Those that were found with devices of the swarm stay what they are.
+    let mut other = Dice::branch(options.seed, 1);
+    config.wear_gap = pick(if S::REWRITES { dice } else { &mut other }, &[0, 0, 1, 3, 16]);
     for parameter in S::INFO.parameters {
         if dice.once_in(3) {
             if let Some(value) = other_value(parameter, dice) {

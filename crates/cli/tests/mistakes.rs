@@ -60,8 +60,8 @@ fn wear_that_cannot_come() {
         "--until-worn needs blocks that wear out; give endurance, such as 100, or a device file with endurance",
     );
     refused(
-        &["run", "fast", JOBS, "--device", DEVICE, "--wear-gap", "4"],
-        "scheme fast has no static wear levelling: it uses free blocks in turn, and no more; leave the wear gap out for it",
+        &["run", "fast", JOBS, "--device", DEVICE, "--wear-gap", "0"],
+        "--wear-gap: `0` is no whole number from 1 to 4294967295",
     );
 }
 

@@ -382,10 +382,15 @@ impl Space {
         }));
     }
 
-    /// Moves what lags `gap` erases behind, from now on; 0: nothing.
+    /// Moves what lags `gap` erases behind, from now on; 0: nothing. Begins with other free superblocks than
+    /// at the last start: a device that is switched off before all were used would else use the first ones
+    /// alone.
     pub(crate) fn level_wear(&mut self, gap: u32) {
         let lag = gap.saturating_mul(self.geometry.superblocks());
         self.leveling = Leveling { lag, ..Leveling::default() };
+        if lag > 0 && !self.free.is_empty() {
+            self.free.rotate_left(self.epoch as usize % self.free.len());
+        }
     }
 
     /// Whether a superblock lags so far behind that what it holds should be moved.

@@ -419,14 +419,6 @@ impl<'a> Runner<'a> {
             );
             return Err(impossible(what));
         }
-        if self.config.wear_gap > 0 && !S::REWRITES {
-            let name = S::INFO.name;
-            let what = format!(
-                "scheme {name} has no static wear levelling: it uses free blocks in turn, and no more; leave the wear gap \
-                 out for it"
-            );
-            return Err(impossible(what));
-        }
         let mut rig = self.new_rig::<S>()?;
         self.describe::<S>(rig.device.nand());
         for spec in self.experiment.warm_up.clone() {

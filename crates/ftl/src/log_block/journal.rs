@@ -47,7 +47,7 @@ impl Journal {
 
 fn checkpoint_pages(page_bytes: u32, layout: &Layout) -> u32 {
     // Power cuts can leave more log blocks than the policy keeps.
-    let logs = u64::from(layout.log_blocks + layout.merging) + 8;
+    let logs = u64::from(layout.log_blocks + layout.merging + layout.leveling) + 8;
     let words = u64::from(layout.logical_blocks) * (2 + u64::from(layout.block_pages.div_ceil(32)))
         + 1
         + logs * (2 + u64::from(layout.block_pages));

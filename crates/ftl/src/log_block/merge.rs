@@ -14,7 +14,7 @@ pub(super) fn collected<N: Nand>(flash: &mut Flash<N>) {
 }
 
 /// What a page holds that only keeps the order: no LPN, no content.
-const FILLER: Content = Content { version: 0, lost: true };
+pub(super) const FILLER: Content = Content { version: 0, lost: true };
 
 /// What became of a page that was to be copied.
 pub(super) enum Copied {

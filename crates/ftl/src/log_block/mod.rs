@@ -25,6 +25,7 @@
 //! budget. The block map, the log's page map and what a policy adds are: [`Scheme::memory`].
 
 mod journal;
+mod leveling;
 mod merge;
 pub mod pool;
 pub(crate) mod random;
@@ -40,6 +41,7 @@ use crate::flash::{Content, Flash};
 use crate::log_block::pool::{Pool, NONE};
 use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use journal::Journal;
+use leveling::Leveling;
 use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Source};
 
 /// Kinds of merges, and their index in [`stats::MERGES`].
@@ -96,6 +98,10 @@ pub struct Layout {
     last_width: u32,
     /// Blocks that merges under way hold beside the log.
     pub merging: u32,
+    /// The same, a move that levels wear.
+    leveling: u32,
+    /// Log blocks without which the policy cannot work.
+    least_log: u32,
 }
 
 impl Layout {
@@ -212,6 +218,11 @@ pub trait Policy: Sized + Clone + Send + 'static {
     /// The host is about to trim pages.
     fn trimmed(&mut self, _core: &Core, _first: Lpn, _pages: u32) {}
 
+    /// Whether a merge of a logical block is under way, so that its data block need not be moved.
+    fn is_merging(&self, _logical: u32) -> bool {
+        false
+    }
+
     /// As [`Scheme::idle`].
     fn idle<N: Nand>(&mut self, _core: &mut Core, _flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         Ok(None)
@@ -321,10 +332,12 @@ impl Core {
     }
 
     /// Log blocks that there may be now: fewer than configured once bad blocks have used up the spare ones.
+    /// The block for levelling goes before the policy can work no more.
     pub fn log_limit(&self) -> u32 {
-        let Layout { logical_blocks, metadata_blocks, merging, .. } = self.layout;
+        let Layout { logical_blocks, metadata_blocks, merging, leveling, least_log, .. } = self.layout;
         let others = logical_blocks + metadata_blocks + merging + RESERVE;
-        self.layout.log_blocks.min(self.pool.total_blocks().saturating_sub(others))
+        let most = self.pool.total_blocks().saturating_sub(others);
+        self.layout.log_blocks.min(most.saturating_sub(leveling).max(most.min(least_log)))
     }
 
     /// The fault of an operation for which so many free blocks are missing.
@@ -470,6 +483,7 @@ impl Core {
 pub struct LogBlock<P> {
     core: Core,
     policy: P,
+    leveling: Leveling,
     /// The request under way: its first page, its pages, and how many of them are still to come.
     base: Lpn,
     size: u32,
@@ -506,11 +520,15 @@ impl<P: Policy> Scheme for LogBlock<P> {
         let mut policy = P::new(config, &layout)?;
         check_memory(&policy, &layout, config)?;
         pool.keep_reserve(RESERVE);
+        if config.wear_gap > 0 {
+            pool.level_wear();
+        }
         let mut core = Core::new(pool, layout, config.exported_pages, page_bytes);
         let logs = recover::recover(flash, &mut core)?;
         core.watches = P::WATCHES;
         policy.restore(&mut core, flash, logs);
-        Ok(LogBlock { core, policy, base: Lpn(0), size: 0, left: 0 })
+        let leveling = Leveling::new(config.wear_gap, all_blocks(&core.pool));
+        Ok(LogBlock { core, policy, leveling, base: Lpn(0), size: 0, left: 0 })
     }
 
     #[inline]
@@ -537,6 +555,11 @@ impl<P: Policy> Scheme for LogBlock<P> {
         flash.counters.lookups += 1;
         flash.counters.cmt_hits += 1;
         let page = self.page(lpn, rest);
+        if self.leveling.is_on() {
+            let policy = &self.policy;
+            let is_merging = |logical| policy.is_merging(logical);
+            self.core.level_wear(flash, &mut self.leveling, is_merging)?;
+        }
         while page.is_first() && self.core.log_count() > self.core.log_limit() {
             self.policy.shrink(&mut self.core, flash)?;
         }
@@ -642,10 +665,15 @@ fn usable_blocks<N: Nand>(pool: &Pool, flash: &Flash<N>) -> u32 {
     let geometry = pool.geometry();
     let in_use = (0..geometry.blocks()).map(Pbn).any(|block| flash.nand().written(block) > 0);
     if in_use {
-        geometry.blocks() / pool.units()
+        all_blocks(pool)
     } else {
         pool.total_blocks()
     }
+}
+
+/// Blocks of the array, as if none was bad.
+fn all_blocks(pool: &Pool) -> u32 {
+    pool.geometry().blocks() / pool.units()
 }
 
 /// The sizes, or why they do not fit the array.
@@ -677,25 +705,27 @@ fn layout_of<P: Policy>(
         width,
         last_width,
         merging: 0,
+        leveling: u32::from(config.wear_gap > 0),
+        least_log: P::LEAST_LOG,
     };
     if P::NARROW {
         // As if no block was bad: then a device is laid out alike whenever it is opened. Bad blocks make the
         // log smaller ([`Core::log_limit`]).
-        let all = pool.geometry().blocks() / pool.units();
-        let most = Layout { log_blocks: all.saturating_sub(logical_blocks), ..layout };
-        let others = journal::blocks_needed(page_bytes, &most) + RESERVE;
+        let most = Layout { log_blocks: all_blocks(pool).saturating_sub(logical_blocks), ..layout };
+        let others = journal::blocks_needed(page_bytes, &most) + layout.leveling + RESERVE;
         let (log, merging) = P::share_out(config, &layout, most.log_blocks.saturating_sub(others));
         (layout.log_blocks, layout.merging) = (log.max(P::LEAST_LOG), merging);
     }
     layout.metadata_blocks = journal::blocks_needed(page_bytes, &layout);
     let least_log = if P::NARROW { P::LEAST_LOG } else { layout.log_blocks };
     let log = u64::from(least_log + layout.merging);
-    let spare = log + u64::from(layout.metadata_blocks) + u64::from(RESERVE);
+    let free = RESERVE + layout.leveling;
+    let spare = log + u64::from(layout.metadata_blocks) + u64::from(free);
     let total = u64::from(usable);
     if config.exported_pages == 0 || u64::from(logical_blocks) + spare > total {
         return Err(ConfigError(format!(
             "over-provisioning: {} pages are exported, which are {logical_blocks} logical blocks of {block_pages} pages, \
-             and scheme {} needs {} log blocks, {} for journal and checkpoints and {RESERVE} to merge into, of {total} \
+             and scheme {} needs {} log blocks, {} for journal and checkpoints and {free} to merge into, of {total} \
              usable; export from 1 to about {} pages",
             config.exported_pages,
             P::INFO.name,

@@ -13,10 +13,12 @@
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
+use crate::list::{linked, Links, List};
 use nand::{Done, Fault, Geometry, Nand, Oob, PageKind, Pbn, Ppn, Source};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-pub(crate) const NONE: u32 = u32::MAX;
+pub(crate) use crate::list::NONE;
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
@@ -29,10 +31,23 @@ struct Block {
     first: Ppn,
     /// What programs of the first row wait for.
     gate: Done,
+    links: Links,
 }
 
-const UNUSED: Block =
-    Block { used: false, opening: 0, next: 0, valid: 0, first: Ppn(NONE), gate: Done::READY };
+linked!(Block);
+
+const UNUSED: Block = Block {
+    used: false,
+    opening: 0,
+    next: 0,
+    valid: 0,
+    first: Ppn(NONE),
+    gate: Done::READY,
+    links: Links::NONE,
+};
+
+/// Free NAND blocks of a unit, each with the completion of its erase and when it was freed.
+type Line = VecDeque<(Pbn, Done, u64)>;
 
 /// Blocks in use and NAND blocks that are free, in the controller's memory.
 #[derive(Clone, Debug)]
@@ -43,22 +58,28 @@ pub struct Pool {
     stride: u32,
     block_pages: u32,
     blocks: Vec<Block>,
+    /// Blocks in use, the one opened first at the head.
+    order: List,
     /// NAND blocks by block and position; `NONE` where a power cut left none.
     members: Vec<u32>,
     /// By PBN: block and position, `NONE` when free or bad.
     owner: Vec<(u32, u32)>,
     unused: Vec<u32>,
-    /// Free NAND blocks by unit, each with the completion of its erase and when it was freed.
-    free: Vec<VecDeque<(Pbn, Done, u64)>>,
+    /// By unit.
+    free: Vec<Line>,
     /// NAND blocks that were freed so far.
     freed: u64,
     free_count: u32,
     /// NAND blocks that are not bad.
     good: u32,
     openings: u32,
+    /// Pages that were programmed.
+    programmed: u64,
     suspect: Vec<bool>,
     /// Blocks that must be erased, in time, before the host begins another.
     reserve: u32,
+    /// By PBN: erases since the pool was made, for levelling of wear; empty without it.
+    erases: Vec<u32>,
 }
 
 impl Pool {
@@ -74,6 +95,7 @@ impl Pool {
             stride: lines,
             block_pages: units * geometry.pages_per_block,
             blocks: vec![UNUSED; ids as usize],
+            order: List::EMPTY,
             members: vec![NONE; ids as usize * units as usize],
             owner: vec![(NONE, 0); nand_blocks as usize],
             unused: (0..ids).rev().collect(),
@@ -82,8 +104,10 @@ impl Pool {
             free_count: 0,
             good: 0,
             openings: 0,
+            programmed: 0,
             suspect: vec![false; nand_blocks as usize],
             reserve: 0,
+            erases: Vec::new(),
             geometry,
         };
         for block in (0..nand_blocks).map(Pbn).filter(|&block| !nand.is_bad(block)) {
@@ -104,6 +128,12 @@ impl Pool {
     /// power cut would leave recovery without room.
     pub(crate) fn keep_reserve(&mut self, blocks: u32) {
         self.reserve = blocks;
+    }
+
+    /// Counts erases from now on, and lets blocks begin on each parallel unit by turns: the last NAND blocks
+    /// of a block that is not written to its end need no erase, and would else be the same ones each time.
+    pub(crate) fn level_wear(&mut self) {
+        self.erases = vec![0; self.geometry.blocks() as usize];
     }
 
     /// How many pages a NAND block has.
@@ -152,6 +182,16 @@ impl Pool {
     /// Number of the latest opening.
     pub fn openings(&self) -> u32 {
         self.openings
+    }
+
+    /// Blocks in use, the one opened first before the others.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = u32> + use<'_> {
+        self.order.iter(&self.blocks)
+    }
+
+    /// Pages programmed since the pool was made.
+    pub(crate) fn programmed(&self) -> u64 {
+        self.programmed
     }
 
     /// The next page to program, `block_pages` when there is none.
@@ -232,6 +272,25 @@ impl Pool {
         host: bool,
         from: u32,
     ) -> Result<u32, Fault> {
+        self.open_any(flash, host, from, |_, _| 0)
+    }
+
+    /// As [`Pool::open_on`], of the free NAND blocks that were erased most often: for what lies long.
+    pub(crate) fn open_worn<N: Nand>(&mut self, flash: &mut Flash<N>, from: u32) -> Result<u32, Fault> {
+        self.open_any(flash, false, from, |line, erases| {
+            let worn = |&at: &usize| (erases[line[at].0 .0 as usize], Reverse(at));
+            (0..line.len()).max_by_key(worn).unwrap_or(0)
+        })
+    }
+
+    /// As [`Pool::open_on`]; `choose` says which of the free NAND blocks of a unit, by their erases.
+    fn open_any<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        host: bool,
+        from: u32,
+        choose: impl Fn(&Line, &[u32]) -> usize,
+    ) -> Result<u32, Fault> {
         if self.free_count < self.units {
             return Err(Fault::NoSpace { free: self.free_blocks(), needed: 1 });
         }
@@ -239,13 +298,17 @@ impl Pool {
         self.openings += 1;
         assert!(self.openings < NONE / self.units, "more openings of blocks than an epoch can count");
         let lines = self.free.len() as u32;
+        let turns = self.units > 1 && !self.erases.is_empty();
+        let from = if turns { self.openings % lines } else { from };
         for position in 0..self.units {
-            let unit = if self.free[(from + position) as usize].is_empty() {
+            let own = (from + position) % lines;
+            let unit = if self.free[own as usize].is_empty() {
                 (0..lines).max_by_key(|&unit| (self.free[unit as usize].len(), lines - unit))
             } else {
-                Some(from + position)
+                Some(own)
             };
-            let taken = unit.and_then(|unit| self.free[unit as usize].pop_front());
+            let line = unit.map(|unit| &mut self.free[unit as usize]);
+            let taken = line.and_then(|line| line.remove(choose(line, &self.erases)));
             let Some((member, ..)) = taken else { panic!("a free NAND block was counted but is not there") };
             debug_assert!(flash.nand().written(member) == 0 && !flash.nand().is_bad(member));
             self.free_count -= 1;
@@ -255,8 +318,8 @@ impl Pool {
         let gate = if host { self.gate(flash) } else { Done::READY };
         flash.space.lent(self.free_superblocks());
         let first = self.geometry.page_in(Pbn(self.members[(number * self.units) as usize]), 0);
-        self.blocks[number as usize] =
-            Block { used: true, opening: self.openings, next: 0, valid: 0, first, gate };
+        self.blocks[number as usize] = Block { used: true, opening: self.openings, first, gate, ..UNUSED };
+        self.order.push_back(&mut self.blocks, number);
         Ok(number)
     }
 
@@ -303,6 +366,7 @@ impl Pool {
         let after = if position < self.units { flash.join(after, gate) } else { after };
         let epoch = opening * self.units + position % self.units;
         let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
+        self.programmed += 1;
         match flash.program_page(ppn, oob, from, cause, after) {
             Ok(done) => {
                 self.blocks[block as usize].next = position + 1;
@@ -373,6 +437,7 @@ impl Pool {
             self.owner[member.0 as usize] = (NONE, 0);
             done = self.free_member(flash, member, after, done, cause)?;
         }
+        self.order.unlink(&mut self.blocks, block);
         self.blocks[block as usize] = UNUSED;
         self.unused.push(block);
         flash.space.lent(self.free_superblocks());
@@ -398,6 +463,9 @@ impl Pool {
         if flash.nand().written(member) == 0 {
             self.put(member, Done::READY);
             return Ok(done);
+        }
+        if let Some(erases) = self.erases.get_mut(member.0 as usize) {
+            *erases += 1;
         }
         match flash.erase_block(member, cause, after) {
             Ok(erased) => {
@@ -474,7 +542,8 @@ impl Pool {
             let Some(number) = self.unused.pop() else { panic!("more blocks than NAND blocks") };
             let first = self.geometry.page_in(member, 0);
             self.blocks[number as usize] =
-                Block { used: true, opening, next: self.block_pages, valid: 0, first, gate: Done::READY };
+                Block { used: true, opening, next: self.block_pages, first, ..UNUSED };
+            self.order.push_back(&mut self.blocks, number);
             self.openings = self.openings.max(opening);
             number
         });
@@ -528,6 +597,15 @@ impl Pool {
             }
         }
         self.blocks[block as usize].next = next;
+    }
+
+    /// Begins with other free NAND blocks than at the last start, if wear is levelled: a device that is
+    /// switched off before all were used would else use the first ones alone.
+    pub(crate) fn vary_turns(&mut self) {
+        let turns = self.openings / (self.stride / self.units);
+        for line in self.free.iter_mut().filter(|line| !line.is_empty() && !self.erases.is_empty()) {
+            line.rotate_left(turns as usize % line.len());
+        }
     }
 
     /// Counts openings on after those that a checkpoint knew.

@@ -95,6 +95,7 @@ pub(super) fn recover<N: Nand>(flash: &mut Flash<N>, core: &mut Core) -> Result<
     recovery.flash.resume_versions(recovery.version, recovery.metadata_version);
     let logs = recovery.roles(&blocks)?;
     recovery.erase_unknown(unknown)?;
+    recovery.core.pool.vary_turns();
     Ok(logs)
 }
 

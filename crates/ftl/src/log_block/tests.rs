@@ -186,8 +186,8 @@ fn adapt_moves_a_full_block_and_reuses_an_empty_one() {
 type Written = (u32, u64, u64, u64);
 
 /// Cuts the power at every moment while `requests` (first page, pages) are written to a filled device,
-/// recovers, and compares. Returns the merges that were made.
-fn cut_everywhere<P: Policy>(config: &Config, units: u32, seed: u64, requests: &[(u32, u32)]) -> [u64; 3] {
+/// recovers, and compares. Returns what was counted.
+fn cut_everywhere<P: Policy>(config: &Config, units: u32, seed: u64, requests: &[(u32, u32)]) -> Counters {
     let (flash, _) = filled::<LogBlock<P>>(units, config);
     let first: Vec<u64> = (1..=u64::from(EXPORTED)).collect();
     let (mut flash, mut scheme) = open::<LogBlock<P>, _>(CrashNand::new(flash.into_nand(), seed), config);
@@ -208,7 +208,7 @@ fn cut_everywhere<P: Policy>(config: &Config, units: u32, seed: u64, requests: &
         flash.nand_mut().advance(done);
     }
     scheme.check(&flash).unwrap();
-    let merges = merges(&flash.counters);
+    let counters = flash.counters.clone();
     let nand = flash.into_nand();
     let log = nand.log();
     let mut cutter = log.cutter();
@@ -228,7 +228,7 @@ fn cut_everywhere<P: Policy>(config: &Config, units: u32, seed: u64, requests: &
         }
         image = flash.into_nand();
     }
-    merges
+    counters
 }
 
 /// Requests that end in each kind of merge for a scheme with one sequential log block.
@@ -239,25 +239,68 @@ const FULL: &[(u32, u32)] =
 
 #[test]
 fn a_cut_inside_any_merge_loses_nothing() {
+    fn cut<P: Policy>(config: &Config, units: u32, seed: u64, requests: &[(u32, u32)]) -> [u64; 3] {
+        merges(&cut_everywhere::<P>(config, units, seed, requests))
+    }
     let config = config(4);
     for units in [1, 2] {
         for seed in 1..=4 {
             for (requests, kind) in [(SWITCH, 0), (PARTIAL, 1), (FULL, 2)] {
-                let merges = cut_everywhere::<crate::schemes::fast::Fast>(&config, units, seed, requests);
+                let merges = cut::<crate::schemes::fast::Fast>(&config, units, seed, requests);
                 let again = |more: &[(u32, u32)]| [requests, requests, more, requests].concat();
-                let faster =
-                    cut_everywhere::<crate::schemes::faster::Faster>(&config, units, seed, &again(FULL));
-                let adapt =
-                    cut_everywhere::<crate::schemes::adapt::Adapt>(&config, units, seed, &again(PARTIAL));
-                let bast = cut_everywhere::<crate::schemes::bast::Bast>(&config, units, seed, &again(FULL));
+                let faster = cut::<crate::schemes::faster::Faster>(&config, units, seed, &again(FULL));
+                let adapt = cut::<crate::schemes::adapt::Adapt>(&config, units, seed, &again(PARTIAL));
+                let bast = cut::<crate::schemes::bast::Bast>(&config, units, seed, &again(FULL));
                 if kind < 2 {
                     assert!(merges[kind] > 0, "{requests:?}: {merges:?}");
                 }
                 assert!(faster[2] > 0 && adapt.iter().sum::<u64>() > 0 && bast[2] > 0);
             }
             let full = [FULL, FULL].concat();
-            assert!(cut_everywhere::<crate::schemes::fast::Fast>(&config, units, seed, &full)[2] > 0);
+            assert!(cut::<crate::schemes::fast::Fast>(&config, units, seed, &full)[2] > 0);
         }
+    }
+}
+
+/// Writes of a few hot pages, and none of the others.
+fn hot(writes: u32) -> Vec<(u32, u32)> {
+    (0..writes).map(|write| ([1, 6, 3, 5, 2][write as usize % 5], 1)).collect()
+}
+
+#[test]
+fn a_cut_while_what_lies_is_moved_loses_nothing() {
+    let config = Config { wear_gap: 1, ..config(4) };
+    for units in [1, 2] {
+        for seed in 1..=2 {
+            // Sequences and the move meet in the same data blocks.
+            let requests = [hot(120), SWITCH.to_vec(), PARTIAL.to_vec(), hot(60), FULL.to_vec()].concat();
+            let moved = [
+                cut_everywhere::<crate::schemes::fast::Fast>(&config, units, seed, &requests).rewrites,
+                cut_everywhere::<crate::schemes::bast::Bast>(&config, units, seed, &requests).rewrites,
+                cut_everywhere::<crate::schemes::last::Last>(&config, units, seed, &requests).rewrites,
+            ];
+            assert!(moved.iter().all(|&moved| moved > 0), "{moved:?}");
+        }
+    }
+}
+
+/// Erases since power-on are what tells the block that was erased most often, but which data lies for how
+/// long is on flash.
+#[test]
+fn wear_is_level_though_the_power_is_cut_often() {
+    for (units, gap, most) in [(1, 4, 1.5), (2, 4, 1.5), (1, 0, f64::INFINITY)] {
+        let config = Config { wear_gap: gap, ..config(4) };
+        let (mut flash, mut scheme) = filled::<FastFtl>(units, &config);
+        for _ in 0..200 {
+            for (lpn, pages) in hot(100) {
+                write(&mut flash, &mut scheme, lpn, pages, Done::READY);
+            }
+            scheme.check(&flash).unwrap();
+            (flash, scheme) = open::<FastFtl, _>(flash.into_nand(), &config);
+        }
+        let wear = flash.nand().wear();
+        let spread = f64::from(wear.max) / wear.mean;
+        assert!(spread <= most && (gap > 0 || spread > 2.0 || wear.min == 0), "{units} units: {wear:?}");
     }
 }
 

@@ -529,6 +529,10 @@ impl Policy for Tide {
         }
     }
 
+    fn is_merging(&self, logical: u32) -> bool {
+        Tide::is_merging(self, logical)
+    }
+
     fn idle<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         self.erase_emptied(core, flash)?;
         if !self.is_room_wanted(core) {
