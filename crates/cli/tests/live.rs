@@ -408,6 +408,19 @@ fn killed_under_fio_nothing_acknowledged_is_lost() {
 }
 
 #[test]
+fn an_image_says_that_it_levels_wear_and_so_does_its_copy() {
+    let folder = Folder::new("wear-gap");
+    let [path, copy] = ["disk", "copy"].map(|name| folder.0.join(name).display().to_string());
+    let device = ["--device", "examples/small-ssd.toml", "--scheme", "fast", "--cache", "8%"];
+    let made = ftl(&[&["create", &path, "--wear-gap", "16"][..], &device].concat());
+    assert!(made.out.contains("wear levelled with a gap of 16 erases"), "{}{}", made.out, made.err);
+    assert!(ftl(&["convert", &path, &copy]).out.contains("with a gap of 16 erases"));
+    assert!(ftl(&["info", &copy]).out.contains("with a gap of 16 erases"));
+    let serving = Serving::start(&copy);
+    assert!(serving.stop().contains("switched off in good order"));
+}
+
+#[test]
 fn mistakes_get_one_sentence() {
     let folder = Folder::new("mistakes");
     let path = image(&folder, "page");

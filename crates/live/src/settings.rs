@@ -23,9 +23,18 @@ pub struct Settings {
     pub background_superblocks: u32,
     /// Victims by cost and benefit instead of greedily.
     pub cost_benefit: bool,
+    /// Erases that what lies may lag behind before it is moved; 0: it never is. Images without it are
+    /// older, or do not level wear.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wear_gap: u32,
     /// Parameters of the scheme by name.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks for it
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Settings {
@@ -37,6 +46,7 @@ impl Settings {
             foreground_superblocks: Config::FOREGROUND,
             background_superblocks: Config::BACKGROUND,
             cost_benefit: false,
+            wear_gap: 0,
             parameters: BTreeMap::new(),
         }
     }
@@ -47,6 +57,7 @@ impl Settings {
         config.foreground_superblocks = self.foreground_superblocks;
         config.background_superblocks = self.background_superblocks;
         config.victims = if self.cost_benefit { VictimPolicy::CostBenefit } else { VictimPolicy::Greedy };
+        config.wear_gap = self.wear_gap;
         config.parameters = ftl::schemes::parameters(&self.scheme, &self.parameters);
         config
     }
@@ -73,6 +84,11 @@ mod tests {
         settings.parameters.insert("techniques".into(), "rs".into());
         let text = settings.text().unwrap();
         assert_eq!(Settings::parse(Path::new("x"), &text).unwrap(), settings);
+        assert!(!text.contains("wear_gap"), "older versions read images that do not level wear: {text}");
+        settings.wear_gap = 16;
+        let text = settings.text().unwrap();
+        assert_eq!(Settings::parse(Path::new("x"), &text).unwrap(), settings);
+        assert_eq!(settings.config(&Device::named("tpftl-512m").unwrap()).wear_gap, 16);
         let error = Settings::parse(Path::new("x"), "scheme = 3").unwrap_err().to_string();
         assert!(
             error.starts_with("x: the settings in the image are not understood (invalid type"),

@@ -54,6 +54,10 @@ pub(crate) struct CreateArgs {
     /// How victims of collection are chosen
     #[arg(long, value_parser = one_of::<VictimPolicy>(), value_name = "POLICY", default_value = "greedy")]
     victims: VictimPolicy,
+    /// Level wear: what has lain while other blocks had N erases each, in the mean, is moved [default:
+    /// never]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    wear_gap: Option<u32>,
 }
 
 /// Arguments of `ftl info`.
@@ -91,6 +95,9 @@ pub(crate) struct ConvertArgs {
     /// Its memory for mapping: a share of the full table or a size [default: that of IMAGE]
     #[arg(long, value_name = "SHARE|SIZE")]
     cache: Option<CacheSize>,
+    /// It levels wear: what has lain while the others had N erases each is moved [default: as IMAGE]
+    #[arg(long, value_name = "N", value_parser = positive_32)]
+    wear_gap: Option<u32>,
 }
 
 /// Arguments of `ftl serve`.
@@ -138,6 +145,7 @@ pub(crate) fn create(args: CreateArgs) -> Result<(), Stop> {
     settings.foreground_superblocks = args.gc_foreground.unwrap_or(settings.foreground_superblocks);
     settings.background_superblocks = args.gc_background.unwrap_or(settings.background_superblocks);
     settings.cost_benefit = args.victims == VictimPolicy::CostBenefit;
+    settings.wear_gap = args.wear_gap.unwrap_or(0);
     live::create(&args.image, &device, &settings)?;
     let name = args.image.display();
     say(&format!("{}serve it with: ftl serve {name}\n", described(&args.image, &device, &settings)))
@@ -164,6 +172,7 @@ pub(crate) fn convert(args: ConvertArgs) -> Result<(), Stop> {
     if let Some(cache) = args.cache {
         settings.cache_bytes = cache.bytes(device.exported_pages)?;
     }
+    settings.wear_gap = args.wear_gap.unwrap_or(settings.wear_gap);
     let converted = live::convert(&args.image, &args.new, &device, &settings, &mut |_, _| {})?;
     say(&format!(
         "{}  copied    {}; {} hold nothing\n",
@@ -182,9 +191,13 @@ fn described(image: &Path, device: &Device, settings: &Settings) -> String {
     let on_disk = image.metadata().map(|found| std::os::unix::fs::MetadataExt::blocks(&found) * 512);
     let on_disk =
         on_disk.map_or_else(|_| String::new(), |taken| format!(", {} on the host's disk", bytes(taken)));
+    let wear = match settings.wear_gap {
+        0 => String::new(),
+        gap => format!(", wear levelled with a gap of {gap} erases"),
+    };
     format!(
         "{}: {}\n  capacity  {} exported of {} raw in pages of {}{on_disk}\n  device    {} dies, {} blocks of {} pages; read \
-         {}, program {}, erase {}\n  scheme    {scheme}, {} for mapping, collection at {} and {} free superblocks, victims {}\n",
+         {}, program {}, erase {}\n  scheme    {scheme}, {} for mapping, collection at {} and {} free superblocks, victims {}{}\n",
         image.display(),
         device.what,
         bytes(device.exported_bytes()),
@@ -200,6 +213,7 @@ fn described(image: &Path, device: &Device, settings: &Settings) -> String {
         settings.background_superblocks,
         settings.foreground_superblocks,
         if settings.cost_benefit { "by cost and benefit" } else { "greedily" },
+        wear,
     )
 }
 
