@@ -39,6 +39,8 @@ fn devices_of_the_swarm_that_once_failed_are_survived() {
         ("learnedftl", 77_014, None, 400),
         ("tide", 77_047, None, 400),
         ("tide", 77_128, Some(19), 2),
+        // All log blocks beyond the limit were empty: erased, and still "nothing to merge" was a failure.
+        ("tide", 424_226, Some(2136), 227),
         // A superblock whose next page lay inside a row was not written on after a recovery.
         ("leaftl", 77_158, Some(3115), 254),
     ] {

@@ -509,11 +509,13 @@ impl Policy for Tide {
 
     fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         let before = core.log_count();
+        self.erase_emptied(core, flash)?;
         while core.log_count() >= before {
-            self.erase_emptied(core, flash)?;
-            if core.log_count() >= before && !self.step(core, flash)? {
+            // Nothing to merge is no failure: log blocks without a valid page may have been erased for it.
+            if !self.step(core, flash)? && core.log_count() >= before {
                 return Err(core.no_space(flash, 1));
             }
+            self.erase_emptied(core, flash)?;
         }
         Ok(())
     }
