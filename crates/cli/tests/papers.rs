@@ -267,4 +267,6 @@ fn papers_are_listed_without_running() {
     for wanted in ["learnedftl: ", "live-fio: ", "14a: ", "tpftl: ", "t2: "] {
         assert!(said.out.contains(wanted), "{wanted} in\n{}", said.out);
     }
+    let says_what_is_missing = said.out.contains("real traces: FTL_TRACES names their folder");
+    assert_eq!(says_what_is_missing, std::env::var_os("FTL_TRACES").is_none(), "{}", said.out);
 }

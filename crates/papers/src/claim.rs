@@ -10,6 +10,8 @@ use crate::file::{Bound, Claim, Figure, Kind, Pick, Place};
 const NO_EFFECT: f64 = 0.05;
 /// An effect of the paper's below this is none.
 const NO_EFFECT_IN_PAPER: f64 = 0.02;
+/// An effect of ours below this is none, where the paper has one.
+const NO_EFFECT_OF_OURS: f64 = 0.01;
 /// So near to the paper's, of the effect or of the value, counts as the same.
 const CLOSE: f64 = 0.25;
 /// So near counts as the same for shares, which may be near 0.
@@ -80,6 +82,8 @@ pub enum Verdict {
     Larger,
     /// The other direction.
     Opposite,
+    /// No effect where the paper has one.
+    NoEffect,
     /// A value above the paper's.
     Higher,
     /// A value below the paper's.
@@ -100,6 +104,7 @@ impl Verdict {
             Verdict::Smaller => "same direction, smaller",
             Verdict::Larger => "same direction, larger",
             Verdict::Opposite => "OTHER DIRECTION",
+            Verdict::NoEffect => "NO EFFECT",
             Verdict::Higher => "higher",
             Verdict::Lower => "lower",
             Verdict::NotExercised => "not exercised",
@@ -112,7 +117,7 @@ impl Verdict {
     pub fn agrees(self) -> Option<bool> {
         match self {
             Verdict::Holds | Verdict::Close | Verdict::Smaller | Verdict::Larger => Some(true),
-            Verdict::Broken | Verdict::Opposite => Some(false),
+            Verdict::Broken | Verdict::Opposite | Verdict::NoEffect => Some(false),
             Verdict::Higher | Verdict::Lower | Verdict::NotExercised | Verdict::Missing => None,
         }
     }
@@ -332,12 +337,13 @@ fn of_effect(paper: f64, ours: f64) -> Verdict {
     if paper.abs() <= NO_EFFECT_IN_PAPER {
         return if ours.abs() <= NO_EFFECT { Verdict::Close } else { Verdict::Opposite };
     }
-    if paper.signum() != ours.signum() || ours == 0.0 {
-        return Verdict::Opposite;
-    }
     let share = ours / paper;
     if (share - 1.0).abs() <= CLOSE {
         Verdict::Close
+    } else if ours.abs() <= NO_EFFECT_OF_OURS {
+        Verdict::NoEffect
+    } else if share < 0.0 {
+        Verdict::Opposite
     } else if share < 1.0 {
         Verdict::Smaller
     } else {

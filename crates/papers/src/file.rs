@@ -31,7 +31,7 @@ const NOT_OPTIONS: [&str; 12] = [
 /// Options of figures that concern generators alone.
 const OF_GENERATORS: [&str; 2] = ["requests", "warm-up-requests"];
 /// The variable that names the folder of real traces.
-const TRACES: &str = "FTL_TRACES";
+pub const TRACES: &str = "FTL_TRACES";
 /// Jobs that stand for a program's requests where an experiment needs some and nobody runs them.
 const NOTHING_RUN: &str = "[program]\nrw=read\n";
 

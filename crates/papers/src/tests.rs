@@ -236,13 +236,17 @@ fn what_is_missing_is_no_number() {
 
 #[test]
 fn verdicts_follow_direction_and_bound() {
-    let verdict = |claim: &str| found(&format!("{claim}\nof = \"tpftl\"\nover = \"dftl\"\n"))[0].verdict;
+    let verdict = |claim: &str| {
+        let places = if claim.contains("of =") { "" } else { "of = \"tpftl\"\nover = \"dftl\"\n" };
+        found(&format!("{claim}\n{places}"))[0].verdict
+    };
     for (claim, wanted) in [
         ("kind = \"ratio\"\npaper = 2.2", Verdict::Close),
         ("kind = \"ratio\"\npaper = 1.2", Verdict::Larger),
         ("kind = \"ratio\"\npaper = 5", Verdict::Smaller),
         ("kind = \"ratio\"\npaper = 0.5", Verdict::Opposite),
         ("kind = \"ratio\"\npaper = 1.0", Verdict::Opposite),
+        ("of = \"tpftl\"\nover = \"tpftl\"\nkind = \"ratio\"\npaper = 1.2", Verdict::NoEffect),
         ("kind = \"ratio\"\nbound = \"range\"\npaper = [1.5, 2.5]", Verdict::Close),
         ("kind = \"ratio\"\nbound = \"range\"\npaper = [1.1, 1.3]", Verdict::Larger),
         ("kind = \"ratio\"\nbound = \"range\"\npaper = [0.2, 0.4]", Verdict::Opposite),

@@ -75,7 +75,7 @@ fn judged(grid: &Grid, verdicts: &[Verdict]) -> Markup {
         Some(match verdict {
             Verdict::Holds | Verdict::Close => "good",
             Verdict::Smaller | Verdict::Larger | Verdict::Higher | Verdict::Lower => "fair",
-            Verdict::Broken | Verdict::Opposite => "bad",
+            Verdict::Broken | Verdict::Opposite | Verdict::NoEffect => "bad",
             Verdict::NotExercised | Verdict::Missing => "idle",
         })
     };

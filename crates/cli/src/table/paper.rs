@@ -1,6 +1,6 @@
 //! The figures of a paper, for a terminal and for its page.
 
-use papers::{Paper, Plan, Scale, Shown, WITH_HOST};
+use papers::{Paper, Plan, Scale, Shown, TRACES, WITH_HOST};
 use sim::format::{digits, maybe, NOTHING};
 use study::Quantity;
 
@@ -108,10 +108,12 @@ pub fn list(papers: &[Paper], plans: &[Plan]) -> String {
     let mut out = String::new();
     for (paper, plan) in papers.iter().zip(plans) {
         out += &format!("{}: {}\n{}\n", paper.name, paper.about.title, paper.about.source);
-        let mut grid = Grid::new("", ["figure", "runs", "claims", "not built"]);
+        let mut grid = Grid::new("", ["figure", "runs", "claims", "missing"]);
         for (index, figure) in paper.figures.iter().enumerate() {
             let cells = || plan.cells.iter().filter(|cell| cell.figure == index);
-            let mut missing: Vec<&str> = Vec::new();
+            let traces = format!("real traces: {TRACES} names their folder");
+            let has_none = figure.cases.is_empty() && !figure.live;
+            let mut missing: Vec<&str> = if has_none { vec![&traces] } else { Vec::new() };
             for name in cells().filter_map(|cell| cell.point.as_ref().err()) {
                 if !missing.contains(&name.as_str()) {
                     missing.push(name);
