@@ -11,6 +11,8 @@ fn the_end_of_life_is_no_breach() {
         ("tpftl", 424_242_048, 0),
         // Two metadata superblocks after a recovery, of which the first is written on.
         ("zftl", 290_209_404, 7302),
+        // A page in a retired block, and in a move under way a copy of an older version.
+        ("fast", 2, 9735),
         // Two copies of a page: the original, in a retired block of a superblock that holds mappings now.
         ("cdftl", 290_209_425, 8169),
     ] {

@@ -91,7 +91,7 @@ pub(super) fn recover<N: Nand>(flash: &mut Flash<N>, core: &mut Core) -> Result<
     recovery.read_checkpoint()?;
     let blocks = recovery.adopt();
     recovery.search(&blocks)?;
-    recovery.choose(&blocks);
+    recovery.choose(&blocks)?;
     recovery.flash.resume_versions(recovery.version, recovery.metadata_version);
     let logs = recovery.roles(&blocks)?;
     recovery.erase_unknown(unknown)?;
@@ -261,7 +261,7 @@ impl<N: Nand> Recovery<'_, N> {
     }
 
     /// Where the newest version of each page is: in the log map for now, whatever block it lies in.
-    fn choose(&mut self, blocks: &BTreeMap<u32, u32>) {
+    fn choose(&mut self, blocks: &BTreeMap<u32, u32>) -> Result<(), Fault> {
         let Checkpoint { version, blocks: known, .. } = std::mem::take(&mut self.checkpoint);
         let mut was_mapped = vec![version == 0; self.core.exported_pages as usize];
         for &(_, lpn) in known.iter().flat_map(|known| &known.pages) {
@@ -278,7 +278,13 @@ impl<N: Nand> Recovery<'_, N> {
                 let Some(ppn) = self.core.pool.page_if_there(block, position) else { continue };
                 let (member, _) = self.core.pool.geometry().block_of(ppn);
                 let leaves = damaged || self.flash.nand().is_bad(member);
-                let superseded = newer.is_some_and(|c| leaves || c.version > version);
+                let superseded = match newer {
+                    Some(copy) if copy.version > version => true,
+                    // A copy takes the place of what leaves, but not one that was made of an older version,
+                    // for a merge or a move that had not ended.
+                    Some(copy) if leaves => self.page(ppn)?.is_none_or(|oob| oob.version <= copy.version),
+                    _ => false,
+                };
                 if !superseded && lpn < self.core.exported_pages {
                     self.core.log[lpn as usize] = ppn.0;
                 }
@@ -304,6 +310,7 @@ impl<N: Nand> Recovery<'_, N> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Marks valid what is mapped, finds out what each block is, and erases those that hold nothing.
