@@ -41,13 +41,15 @@ fn devices_of_the_swarm_that_once_failed_are_survived() {
         ("learnedftl", 77_014, None, 400),
         ("tide", 77_047, None, 400),
         ("tide", 77_128, Some(19), 2),
+        // A translation page that was split made the directory, and so the mapping, a few bytes too large.
+        ("lftl", 493_277_951, Some(972), 114),
         // All log blocks beyond the limit were empty: erased, and still "nothing to merge" was a failure.
         ("tide", 424_226, Some(2136), 227),
         // A superblock whose next page lay inside a row was not written on after a recovery.
         ("leaftl", 77_158, Some(3115), 254),
     ] {
         let options = SweepOptions {
-            faults: seed < 500_000,
+            faults: !(500_000..600_000).contains(&seed),
             swarm: true,
             only_cut: cut,
             requests,

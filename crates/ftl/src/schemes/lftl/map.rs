@@ -455,7 +455,7 @@ impl Map {
     // Replacement
 
     /// Makes `bytes` bytes free, in the order of the paper. Completes when what had to be written is.
-    fn make_way<N: Nand>(
+    pub fn make_way<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
@@ -478,7 +478,8 @@ impl Map {
     }
 
     /// Writes the translation page of a chunk with all that is newer in memory, trained first. `stays`: the
-    /// chunk's head is wanted further.
+    /// chunk's head is wanted further. The directory grows when the page is split: the budget holds again
+    /// after [`Map::make_way`].
     pub fn write_back<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -519,7 +520,6 @@ impl Map {
         self.directory_bytes = records.directory_bytes();
         self.write_backs += 1;
         self.refresh(number, stays);
-        self.keep_budget();
         Ok(done)
     }
 

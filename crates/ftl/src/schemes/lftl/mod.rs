@@ -257,7 +257,9 @@ impl Mapping for Map {
         match self.cache.next_dirty(self.clean_below) {
             Some(chunk) => {
                 self.clean_below = chunk;
-                self.write_back(flash, records, chunk, true, Cause::Checkpoint, Done::READY).map(Some)
+                let cause = Cause::Checkpoint;
+                let written = self.write_back(flash, records, chunk, true, cause, Done::READY)?;
+                self.make_way(flash, records, 0, cause, written).map(Some)
             }
             None => unreachable!("a chunk below {} is newer than on flash", self.clean_below),
         }
