@@ -106,12 +106,12 @@ pub fn head(paper: &Paper, scale: Scale) -> String {
 /// What `ftl paper --list` shows.
 pub fn list(papers: &[Paper], plans: &[Plan]) -> String {
     let mut out = String::new();
+    let traces = format!("real traces: {TRACES} names their folder");
     for (paper, plan) in papers.iter().zip(plans) {
         out += &format!("{}: {}\n{}\n", paper.name, paper.about.title, paper.about.source);
         let mut grid = Grid::new("", ["figure", "runs", "claims", "missing"]);
         for (index, figure) in paper.figures.iter().enumerate() {
             let cells = || plan.cells.iter().filter(|cell| cell.figure == index);
-            let traces = format!("real traces: {TRACES} names their folder");
             let has_none = figure.cases.is_empty() && !figure.live;
             let mut missing: Vec<&str> = if has_none { vec![&traces] } else { Vec::new() };
             for name in cells().filter_map(|cell| cell.point.as_ref().err()) {

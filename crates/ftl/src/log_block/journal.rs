@@ -208,8 +208,7 @@ impl Core {
             words.push(block.map_or(0, |block| self.pool.next(block)));
             for first in (0..pages).step_by(32) {
                 let valid = |offset: u32| {
-                    let ppn = block.and_then(|block| self.pool.page_if_there(block, offset));
-                    u32::from(ppn.is_some_and(|ppn| flash.space.is_valid(ppn)))
+                    u32::from(block.is_some_and(|block| self.valid_page(flash, block, offset).is_some()))
                 };
                 let end = pages.min(first + 32);
                 words.push((first..end).fold(0, |word, offset| word | valid(offset) << (offset - first)));

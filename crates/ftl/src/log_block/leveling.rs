@@ -11,12 +11,11 @@
 //! at the end. When a merge has replaced the data block meanwhile, the copy is given up. Recovery finds what
 //! it finds of a full merge: the older of two equal copies, unless it was being erased.
 
-use super::merge::FILLER;
 use super::{Core, Role, RESERVE};
 use crate::counters::Cause;
-use crate::flash::{Content, Flash};
+use crate::flash::Flash;
 use crate::list::NONE;
-use nand::{Done, Fault, Nand, PageKind, Source};
+use nand::{Fault, Nand};
 
 /// Of the pages that are to be copied by now, so many host pages take one each: a merge that programs many at
 /// once does not stop the next write for as many copies.
@@ -145,7 +144,7 @@ impl Core {
             self.roles[leveling.copy as usize] = Role::Copy;
         }
         let offset = self.pool.next(leveling.copy);
-        if offset <= last && !self.copy_in_place(flash, source, offset, leveling.copy)? {
+        if offset <= last && !self.copy_in_place(flash, (logical, offset), source, leveling.copy)? {
             let failed = std::mem::replace(&mut leveling.copy, NONE);
             return self.release(flash, failed, Cause::Rewrite).map(|_| false);
         }
@@ -157,29 +156,23 @@ impl Core {
 
     /// The last position of a data block that is valid.
     fn last_valid<N: Nand>(&self, flash: &Flash<N>, block: u32) -> Option<u32> {
-        (0..self.layout.block_pages).rev().find(|&position| {
-            self.pool.page_if_there(block, position).is_some_and(|page| flash.space.is_valid(page))
-        })
+        (0..self.layout.block_pages).rev().find(|&position| self.valid_page(flash, block, position).is_some())
     }
 
-    /// Copies the page at a position of a data block to the same one of `copy`, or a filler where none is
-    /// valid. `false` when the program failed.
+    /// Copies the page at an offset of the data block `source` to the same one of `copy`, or a filler where
+    /// none is valid. `false` when the program failed.
     fn copy_in_place<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        (logical, offset): (u32, u32),
         source: u32,
-        position: u32,
         copy: u32,
     ) -> Result<bool, Fault> {
-        let (kind, cause) = (PageKind::Data, Cause::Rewrite);
-        let page = self.pool.page_if_there(source, position).filter(|&page| flash.space.is_valid(page));
-        let Some(page) = page else {
-            let from = Source::Nothing;
-            return Ok(self.pool.place(flash, copy, kind, NONE, FILLER, from, cause, Done::READY)?.is_some());
-        };
-        let (oob, read) = flash.read_to_move(page, cause, Done::READY)?;
-        let from = if oob.lost { Source::Nothing } else { Source::Page(page) };
-        Ok(self.pool.place(flash, copy, kind, oob.id, Content::of(oob), from, cause, read)?.is_some())
+        let page = self.valid_page(flash, source, offset);
+        match self.lpn(logical, offset).zip(page) {
+            Some((lpn, page)) => Ok(self.copy_page(flash, lpn, page, copy, Cause::Rewrite)?.is_some()),
+            None => self.place_filler(flash, copy, Cause::Rewrite),
+        }
     }
 
     /// Maps the copies of what is still valid in the data block, and erases that.
@@ -188,8 +181,7 @@ impl Core {
         self.write_pending(flash)?;
         let Leveling { source, logical, copy, .. } = *leveling;
         for position in 0..self.pool.next(copy) {
-            let page = self.pool.page_if_there(source, position).filter(|&page| flash.space.is_valid(page));
-            if page.is_some() {
+            if self.valid_page(flash, source, position).is_some() {
                 let Some(lpn) = self.lpn(logical, position) else { panic!("a page past the end is valid") };
                 let moved = self.pool.page(copy, position);
                 self.record(flash, lpn, moved, false);

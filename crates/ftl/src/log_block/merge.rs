@@ -14,7 +14,7 @@ pub(super) fn collected<N: Nand>(flash: &mut Flash<N>) {
 }
 
 /// What a page holds that only keeps the order: no LPN, no content.
-pub(super) const FILLER: Content = Content { version: 0, lost: true };
+const FILLER: Content = Content { version: 0, lost: true };
 
 /// What became of a page that was to be copied.
 pub(super) enum Copied {
@@ -36,19 +36,43 @@ impl Core {
         offset: u32,
         block: u32,
     ) -> Result<Copied, Fault> {
-        let (kind, cause) = (PageKind::Data, Cause::Merge);
         let newest = self.lpn(logical, offset).and_then(|lpn| Some((lpn, self.lookup(flash, lpn)?)));
         let Some((lpn, from)) = newest else {
-            let placed =
-                self.pool.place(flash, block, kind, NONE, FILLER, Source::Nothing, cause, Done::READY)?;
-            return Ok(placed.map_or(Copied::Failed, |_| Copied::Filler));
+            let placed = self.place_filler(flash, block, Cause::Merge)?;
+            return Ok(if placed { Copied::Filler } else { Copied::Failed });
         };
+        let placed = self.copy_page(flash, lpn, from, block, Cause::Merge)?;
+        flash.counters.moved_data += u64::from(placed.is_some());
+        Ok(placed.map_or(Copied::Failed, |ppn| Copied::Page(lpn, ppn)))
+    }
+
+    /// Copies the page of `lpn` at `from` to the next page of `block`. `None` when the program failed.
+    pub(super) fn copy_page<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        from: Ppn,
+        block: u32,
+        cause: Cause,
+    ) -> Result<Option<Ppn>, Fault> {
+        let kind = PageKind::Data;
         let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
         assert!(oob.kind == kind && oob.id == lpn.0, "LPN {} maps to a page of LPN {}", lpn.0, oob.id);
         let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
         let placed = self.pool.place(flash, block, kind, oob.id, Content::of(oob), source, cause, read)?;
-        flash.counters.moved_data += u64::from(placed.is_some());
-        Ok(placed.map_or(Copied::Failed, |(ppn, _)| Copied::Page(lpn, ppn)))
+        Ok(placed.map(|(ppn, _)| ppn))
+    }
+
+    /// Programs a filler to the next page of `block`. `false` when that failed.
+    pub(super) fn place_filler<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        cause: Cause,
+    ) -> Result<bool, Fault> {
+        let (kind, from) = (PageKind::Data, Source::Nothing);
+        let placed = self.pool.place(flash, block, kind, NONE, FILLER, from, cause, Done::READY)?;
+        Ok(placed.is_some())
     }
 
     /// The last offset of a logical block that holds something at or behind `from`.

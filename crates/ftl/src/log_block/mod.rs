@@ -327,8 +327,13 @@ impl Core {
             return Some(Ppn(page));
         }
         let (logical, offset) = self.place(lpn);
-        let page = self.pool.page_if_there(self.data_block(logical)?, offset)?;
-        flash.space.is_valid(page).then_some(page)
+        self.valid_page(flash, self.data_block(logical)?, offset)
+    }
+
+    /// The page at `position` of a block, if it is valid.
+    #[inline]
+    fn valid_page<N: Nand>(&self, flash: &Flash<N>, block: u32, position: u32) -> Option<Ppn> {
+        self.pool.page_if_there(block, position).filter(|&page| flash.space.is_valid(page))
     }
 
     /// Log blocks that there may be now: fewer than configured once bad blocks have used up the spare ones.
@@ -379,8 +384,7 @@ impl Core {
 
     /// The LPN of the valid page at `position` of a log block.
     pub(crate) fn log_lpn<N: Nand>(&self, flash: &Flash<N>, block: u32, position: u32) -> Option<Lpn> {
-        let ppn = self.pool.page_if_there(block, position)?;
-        flash.space.is_valid(ppn).then(|| Lpn(self.lpns[ppn.0 as usize]))
+        self.valid_page(flash, block, position).map(|ppn| Lpn(self.lpns[ppn.0 as usize]))
     }
 
     /// Opens a log block.

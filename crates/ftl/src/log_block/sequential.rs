@@ -464,9 +464,7 @@ impl Core {
     /// Whether the data block holds a page that a log block, at the same offset, has passed over.
     fn is_behind<N: Nand>(&self, flash: &Flash<N>, logical: u32, block: u32) -> bool {
         let Some(data) = self.data_block(logical) else { return false };
-        let valid = |offset: u32| {
-            self.pool.page_if_there(data, offset).is_some_and(|page| flash.space.is_valid(page))
-        };
+        let valid = |offset: u32| self.valid_page(flash, data, offset).is_some();
         (0..self.pool.next(block)).any(valid)
     }
 }
