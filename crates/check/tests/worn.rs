@@ -45,6 +45,9 @@ fn devices_of_the_swarm_that_once_failed_are_survived() {
         ("lftl", 493_277_951, Some(972), 114),
         // All log blocks beyond the limit were empty: erased, and still "nothing to merge" was a failure.
         ("tide", 424_226, Some(2136), 227),
+        // Two cuts left five superblocks half written and none free: recovery has to move data before it can
+        // write a translation page.
+        ("sftl", 493_278_569, Some(2003), 184),
         // A superblock whose next page lay inside a row was not written on after a recovery.
         ("leaftl", 77_158, Some(3115), 254),
     ] {

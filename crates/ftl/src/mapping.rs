@@ -8,6 +8,7 @@ use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::recover::Recovery;
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory};
+use crate::space::Stream;
 use nand::{Done, Geometry, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
@@ -93,6 +94,11 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
         let mut done = at;
         while flash.free_superblocks() < 2 {
             let Some(victim) = flash.space.fewest_valid_without_data() else { break };
+            let has_room = flash.free_superblocks() > 0
+                || flash.space.left(Stream::TRANSLATION) >= flash.space.valid_in(victim);
+            if !has_room {
+                break;
+            }
             flash.space.collect(victim);
             let (mut from, end) = flash.space.pages_of(victim);
             while let Some(ppn) = flash.space.next_valid(from, end) {

@@ -6,9 +6,9 @@
 //! | checkpoint | metadata pages: newest complete checkpoint, trims after it | metadata pages |
 //! | search | OOB of every page programmed after the checkpoint | one a page |
 //! | adopt | superblocks in use; those not full become frontiers again | - |
+//! | erase | metadata that the newest checkpoint made obsolete | - |
 //! | restore | every translation page: valid pages, and what the search found newer | one a translation page |
 //! | update | translation pages that are behind are written | one, and one program, each |
-//! | erase | metadata that the newest checkpoint made obsolete | - |
 //!
 //! Why it is right: at a checkpoint every translation page is current. A page written or moved later is found
 //! by the search, and the greatest version of an LPN is its newest content (copies carry the version of what
@@ -17,9 +17,9 @@
 
 use crate::checkpoint::{self, Journal, Page, Trim};
 use crate::counters::Cause;
-use crate::flash::Flash;
-use crate::space::{Found, Stream};
-use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn, Result};
+use crate::flash::{Content, Flash};
+use crate::space::{Found, State, Stream};
+use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Result, Source};
 use std::ops::Range;
 
 /// A data page that the search found.
@@ -372,6 +372,71 @@ impl<'a, N: Nand> Recovery<'a, N> {
         News { written: std::mem::take(&mut self.candidates), trimmed_at }
     }
 
+    /// Moves user data until there is room for the translation pages that are behind: `behind` counts them.
+    /// Cuts one after the other leave superblocks half written, and only one for each stream becomes a
+    /// frontier again: with few superblocks and programs that fail, none may be free. `current`: where each
+    /// LPN is now.
+    ///
+    /// What is moved counts as written after the checkpoint. That is true for the next recovery, too: the
+    /// copy lies where it searches.
+    pub(crate) fn gain_room(
+        &mut self,
+        mut current: Vec<Option<Ppn>>,
+        news: &mut News,
+        behind: impl Fn(&News) -> u32,
+    ) -> Result<()> {
+        while behind(news) > self.room(&[Stream::TRANSLATION]) {
+            let geometry = self.flash.nand().geometry();
+            let mut valid = vec![0; geometry.superblocks() as usize];
+            current.iter().flatten().for_each(|&ppn| valid[geometry.superblock_of(ppn) as usize] += 1);
+            let space = &self.flash.space;
+            let can_be_emptied = |superblock: &u32| {
+                space.state(*superblock) == State::Closed && space.kind(*superblock) == PageKind::Data
+            };
+            let victims = (0..geometry.superblocks()).filter(can_be_emptied);
+            let Some(victim) = victims.min_by_key(|&superblock| valid[superblock as usize]) else { break };
+            if valid[victim as usize] > self.room(&[Stream::COLLECTION, Stream::HOST]) {
+                break;
+            }
+            self.empty(victim, &mut current, news)?;
+        }
+        Ok(())
+    }
+
+    /// Pages that can be programmed in the open superblocks of streams, and in free ones.
+    fn room(&self, streams: &[Stream]) -> u32 {
+        let (space, nand) = (&self.flash.space, self.flash.nand());
+        let free = space.free().map(|(superblock, _)| space.capacity_of(superblock)).sum::<u32>();
+        let open = streams.iter().filter_map(|&stream| space.frontier(stream));
+        free + open.map(|(superblock, _)| space.unwritten(nand, superblock)).sum::<u32>()
+    }
+
+    /// Moves the data pages of a superblock, and erases it.
+    fn empty(&mut self, victim: u32, current: &mut [Option<Ppn>], news: &mut News) -> Result<()> {
+        self.flash.space.collect(victim);
+        let (first, end) = self.flash.space.pages_of(victim);
+        let mut moved = Vec::new();
+        for (lpn, now) in (0..).zip(current) {
+            let Some(from) = now.filter(|ppn| (first..end).contains(ppn)) else { continue };
+            let (oob, read) = self.flash.read_to_move(from, Cause::Recovery, self.at)?;
+            assert!(oob.kind == PageKind::Data && oob.id == lpn);
+            let has_room = self.flash.space.upcoming(self.flash.nand(), Stream::COLLECTION).next().is_some();
+            let stream = if has_room { Stream::COLLECTION } else { Stream::HOST };
+            let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
+            let content = Content::of(oob);
+            let programmed =
+                self.flash.program(stream, oob.kind, lpn, content, source, Cause::Recovery, read)?;
+            self.at = self.flash.join(self.at, programmed.1);
+            // Whoever restores the mapping marks it valid.
+            self.flash.invalidate(programmed.0);
+            *now = Some(programmed.0);
+            moved.push((Lpn(lpn), oob, programmed.0));
+        }
+        news.moved(moved);
+        self.at = self.flash.erase(victim, Cause::Recovery, self.at)?;
+        Ok(())
+    }
+
     /// The OOB of the translation page `id` that the checkpoint knows at `ppn`, if it has not been erased
     /// since.
     pub(crate) fn checkpointed_page(&mut self, ppn: Ppn, id: u32) -> Result<Option<Oob>> {
@@ -424,6 +489,20 @@ pub(crate) struct News {
 }
 
 impl News {
+    /// Takes note of copies of the newest pages: LPN, OOB, and where the copy is.
+    fn moved(&mut self, copies: Vec<(Lpn, Oob, Ppn)>) {
+        let is_moved = |lpn| copies.binary_search_by_key(&lpn, |(moved, ..)| moved.0).is_ok();
+        self.written.retain(|candidate| !is_moved(candidate.lpn));
+        self.written.extend(copies.iter().map(|&(lpn, oob, ppn)| Candidate {
+            lpn: lpn.0,
+            version: oob.version,
+            is_current: true,
+            epoch: oob.epoch,
+            ppn: ppn.0,
+        }));
+        self.written.sort_unstable_by_key(|candidate| candidate.lpn);
+    }
+
     /// What became of each LPN of some.
     pub(crate) fn of(&self, lpns: Range<u32>) -> Newer<'_> {
         let from = self.written.partition_point(|candidate| candidate.lpn < lpns.start);

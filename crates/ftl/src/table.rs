@@ -11,7 +11,7 @@
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Moved, Pages, Unit, Units};
-use crate::recover::Recovery;
+use crate::recover::{News, Recovery, Since};
 use crate::scheme::{Config, ConfigError};
 use crate::space::Stream;
 use nand::{Done, Hint, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
@@ -327,31 +327,15 @@ impl Table {
         mut keep: impl FnMut(&Table, Vtpn, &[u32], bool) -> bool,
     ) -> Result<()> {
         self.find_pages(recovery)?;
-        let news = recovery.take_news(self.exported_pages());
-        let mut behind = Vec::new();
+        let mut news = recovery.take_news(self.exported_pages());
         let mut entries = Vec::with_capacity(self.entries_per_page() as usize);
+        if recovery.flash.free_superblocks() < 2 {
+            self.gain_room(recovery, &mut news, &mut entries)?;
+        }
+        let mut behind = Vec::new();
         let begin = recovery.at;
         for vtpn in (0..self.pages()).map(Vtpn) {
-            let (first, lpns) = (self.first_lpn(vtpn).0, self.lpns_in(vtpn));
-            entries.clear();
-            match self.load(recovery.flash, vtpn, Cause::Recovery, begin)? {
-                Some(done) => {
-                    entries.extend((0..lpns).map(|slot| entry_in(recovery.flash.buffer(), slot)));
-                    recovery.at = recovery.flash.join(recovery.at, done);
-                }
-                None => entries.resize(lpns as usize, UNMAPPED),
-            }
-            let mut changes = Vec::new();
-            let newer = news.of(first..first + lpns);
-            if newer.is_something() {
-                for ((slot, recorded), (_, since)) in (0..).zip(&mut entries).zip(newer) {
-                    let now = entry(since.or(mapped(*recorded)));
-                    if now != *recorded {
-                        changes.push((slot, now));
-                        *recorded = now;
-                    }
-                }
-            }
+            let changes = self.found(recovery, begin, vtpn, &news, &mut entries)?;
             for &entry in entries.iter().filter(|&&entry| entry != UNMAPPED) {
                 recovery.flash.space.validate_found(Ppn(entry));
             }
@@ -365,6 +349,61 @@ impl Table {
             recovery.at = self.store(recovery.flash, vtpn, &changes, Cause::Recovery, recovery.at)?;
         }
         Ok(())
+    }
+
+    /// As [`Recovery::gain_room`], for the translation pages of which something is news.
+    fn gain_room<N: Nand>(
+        &self,
+        recovery: &mut Recovery<'_, N>,
+        news: &mut News,
+        entries: &mut Vec<u32>,
+    ) -> Result<()> {
+        let begin = recovery.at;
+        let mut current = Vec::with_capacity(self.exported_pages() as usize);
+        for vtpn in (0..self.pages()).map(Vtpn) {
+            self.found(recovery, begin, vtpn, news, entries)?;
+            current.extend(entries.iter().copied().map(mapped));
+        }
+        let is_behind = |vtpn: &Vtpn, news: &News| {
+            let (first, lpns) = (self.first_lpn(*vtpn).0, self.lpns_in(*vtpn));
+            news.of(first..first + lpns).take(lpns as usize).any(|(_, since)| since != Since::Nothing)
+        };
+        recovery.gain_room(current, news, |news| {
+            (0..self.pages()).map(Vtpn).filter(|vtpn| is_behind(vtpn, news)).count() as u32
+        })
+    }
+
+    /// Sets `entries` to those of a translation page as they are now, and returns those that are newer than
+    /// on flash.
+    fn found<N: Nand>(
+        &self,
+        recovery: &mut Recovery<'_, N>,
+        begin: Done,
+        vtpn: Vtpn,
+        news: &News,
+        entries: &mut Vec<u32>,
+    ) -> Result<Vec<(u32, u32)>> {
+        let (first, lpns) = (self.first_lpn(vtpn).0, self.lpns_in(vtpn));
+        entries.clear();
+        match self.load(recovery.flash, vtpn, Cause::Recovery, begin)? {
+            Some(done) => {
+                entries.extend((0..lpns).map(|slot| entry_in(recovery.flash.buffer(), slot)));
+                recovery.at = recovery.flash.join(recovery.at, done);
+            }
+            None => entries.resize(lpns as usize, UNMAPPED),
+        }
+        let mut changes = Vec::new();
+        let newer = news.of(first..first + lpns);
+        if newer.is_something() {
+            for ((slot, recorded), (_, since)) in (0..).zip(entries).zip(newer) {
+                let now = entry(since.or(mapped(*recorded)));
+                if now != *recorded {
+                    changes.push((slot, now));
+                    *recorded = now;
+                }
+            }
+        }
+        Ok(changes)
     }
 
     /// Finds the newest version of each translation page: one that the search found, else that of the

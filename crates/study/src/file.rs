@@ -18,7 +18,7 @@ use sim::setup::SchemeSpec;
 use toml::{Table, Value};
 
 use crate::error::StudyError;
-use crate::point::{Options, Point};
+use crate::point::{Options, Point, Settings, Shared};
 use crate::quantity::Quantity;
 
 /// What the summary shows unless the file says.
@@ -78,9 +78,6 @@ enum Seeds {
     These(Vec<u64>),
 }
 
-/// Names and values that tell points apart.
-type Settings = Vec<(String, String)>;
-
 /// A point for each seed, before the seeds.
 struct Draft {
     scheme: SchemeSpec,
@@ -110,7 +107,7 @@ impl Study {
     /// Names of the settings of any point, in the order in which they come up.
     pub fn settings(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        for (name, _) in self.points.iter().flat_map(|point| &point.settings) {
+        for (name, _) in self.points.iter().flat_map(|point| point.settings.iter()) {
             if !names.contains(&name.as_str()) {
                 names.push(name);
             }
@@ -128,8 +125,8 @@ impl Study {
     }
 }
 
-/// Most points of a study: more take years to run, and all of memory to list.
-const MOST_POINTS: usize = 100_000;
+/// Most points of a study. Each holds up to 10 KB before it has run: its options, and its row of the table.
+const MOST_POINTS: usize = 20_000;
 
 struct Reader<'a> {
     file: &'a str,
@@ -165,7 +162,7 @@ impl Reader<'_> {
         if drafts.is_empty() {
             return Err(self.wrong("the study has no point; give `schemes` in [cross], or a [[point]]"));
         }
-        Ok(Study { title: read.title, show, points: self.points(&drafts, &seeds)? })
+        Ok(Study { title: read.title, show, points: self.points(drafts, &seeds)? })
     }
 
     fn too_many(&self) -> StudyError {
@@ -174,18 +171,19 @@ impl Reader<'_> {
         ))
     }
 
-    fn points(&self, drafts: &[Draft], seeds: &[u64]) -> Result<Vec<Point>, StudyError> {
+    fn points(&self, drafts: Vec<Draft>, seeds: &[u64]) -> Result<Vec<Point>, StudyError> {
         if drafts.len().saturating_mul(seeds.len()) > MOST_POINTS {
             return Err(self.too_many());
         }
         let mut points: Vec<Point> = Vec::with_capacity(drafts.len() * seeds.len());
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
-        for draft in drafts {
+        for Draft { scheme, settings, options } in drafts {
+            let number = points.len() + 1;
+            let shared = Shared::new(settings, options)
+                .map_err(|error| self.wrong(format!("point {number}: {error}")))?;
             for &seed in seeds {
                 let number = points.len() + 1;
-                let (scheme, settings) = (draft.scheme.clone(), draft.settings.clone());
-                let point = Point::new(number, scheme, seed, settings, &draft.options)
-                    .map_err(|error| self.wrong(format!("point {number}: {error}")))?;
+                let point = Point::new(number, scheme.clone(), seed, &shared);
                 if let Some(first) = known.insert(point.id.clone(), number) {
                     return Err(self.wrong(format!(
                         "points {first} and {number} are the same ({}); leave one out",

@@ -93,7 +93,7 @@ impl Folder {
             return Err(wrong(format!("its layout is {}, and this version writes {SCHEMA}", stored.schema)));
         }
         let theirs = (&stored.scheme, stored.seed, &stored.options);
-        if theirs != (&point.scheme.to_string(), point.seed, &point.options) {
+        if theirs != (&point.scheme.to_string(), point.seed, point.options()) {
             return Err(wrong("it belongs to a point with other options".to_owned()));
         }
         let ended = match (stored.run, stored.error) {
@@ -129,7 +129,7 @@ impl Folder {
             by: by.to_owned(),
             scheme: point.scheme.to_string(),
             seed: point.seed,
-            options: point.options.clone(),
+            options: point.options().clone(),
             error,
             finding,
             run,

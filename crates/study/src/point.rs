@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::json;
 use sim::setup::{SchemeSpec, Setup};
@@ -11,6 +12,24 @@ use twox_hash::XxHash64;
 
 /// Options by name, as the study file gives them.
 pub(crate) type Options = BTreeMap<String, Value>;
+
+/// Names and values that tell points apart.
+pub(crate) type Settings = Vec<(String, String)>;
+
+/// What the points of all seeds share: a study may have thousands of seeds.
+pub(crate) struct Shared {
+    settings: Arc<Settings>,
+    options: Arc<serde_json::Value>,
+    setup: Arc<Setup>,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings, options: Options) -> Result<Shared, SetupError> {
+        let json = json!(options);
+        let setup = Setup::from_entries::<_, toml::de::Error>(options)?;
+        Ok(Shared { settings: Arc::new(settings), options: Arc::new(json), setup: Arc::new(setup) })
+    }
+}
 
 /// One run: what it does, and how the study calls it.
 #[derive(Clone, Debug)]
@@ -25,16 +44,17 @@ pub struct Point {
     /// Seed of every random choice.
     pub seed: u64,
     /// What tells it from other points beside scheme and seed: name and value.
-    pub settings: Vec<(String, String)>,
+    pub settings: Arc<Settings>,
     /// All its options as JSON, for the result.
-    pub(crate) options: serde_json::Value,
+    pub(crate) options: Arc<serde_json::Value>,
     work: Work,
 }
 
 /// What a point runs.
 #[derive(Clone)]
 enum Work {
-    Setup(Box<Setup>),
+    /// Any seed.
+    Setup(Arc<Setup>),
     Ready(Box<Experiment>),
 }
 
@@ -48,17 +68,10 @@ impl fmt::Debug for Work {
 }
 
 impl Point {
-    pub(crate) fn new(
-        number: usize,
-        scheme: SchemeSpec,
-        seed: u64,
-        settings: Vec<(String, String)>,
-        options: &Options,
-    ) -> Result<Point, SetupError> {
-        let setup = Setup::from_entries::<_, toml::de::Error>(options.clone())?;
-        let setup = Setup { seed: Some(seed), ..setup };
-        let work = Work::Setup(Box::new(setup));
-        Ok(Point::with(number, scheme, seed, settings, json!(options), work))
+    pub(crate) fn new(number: usize, scheme: SchemeSpec, seed: u64, shared: &Shared) -> Point {
+        let Shared { settings, options, setup } = shared;
+        let work = Work::Setup(Arc::clone(setup));
+        Point::with(number, scheme, seed, Arc::clone(settings), Arc::clone(options), work)
     }
 
     /// A point whose experiment is at hand. `options` holds all that its result depends on, beside scheme and
@@ -70,18 +83,25 @@ impl Point {
         options: serde_json::Value,
         experiment: Experiment,
     ) -> Point {
-        Point::with(number, scheme, seed, Vec::new(), options, Work::Ready(Box::new(experiment)))
+        Point::with(
+            number,
+            scheme,
+            seed,
+            Arc::default(),
+            Arc::new(options),
+            Work::Ready(Box::new(experiment)),
+        )
     }
 
     fn with(
         number: usize,
         scheme: SchemeSpec,
         seed: u64,
-        settings: Vec<(String, String)>,
-        options: serde_json::Value,
+        settings: Arc<Settings>,
+        options: Arc<serde_json::Value>,
         work: Work,
     ) -> Point {
-        let whole = json!({ "scheme": scheme.to_string(), "seed": seed, "options": options }).to_string();
+        let whole = json!({ "scheme": scheme.to_string(), "seed": seed, "options": &*options }).to_string();
         let id = format!("{:016x}", XxHash64::oneshot(0, whole.as_bytes()));
         Point { number, id, scheme, seed, settings, options, work }
     }
@@ -96,6 +116,7 @@ impl Point {
             Work::Ready(experiment) => Ok((**experiment).clone()),
             Work::Setup(setup) => {
                 let command = format!("{command} --point {}", self.number);
+                let setup = Setup { seed: Some(self.seed), ..(**setup).clone() };
                 Ok(Experiment { command, ..setup.resolve()?.experiment(&self.scheme) })
             }
         }

@@ -123,6 +123,7 @@ fn mistakes_are_sentences() {
     for (text, sentence) in [
         ("", "s.toml: the study has no point; give `schemes` in [cross], or a [[point]]"),
         ("seeds = 0\n[cross]\nschemes = [\"page\"]", "s.toml: seeds is 0 or empty"),
+        ("seeds = 20001", "s.toml: the study has more than 20000 points; give fewer values or seeds"),
         ("seeds = \"many\"", "s.toml: line 1: seeds is a whole number from 1, or a list of seeds"),
         ("colour = 1", "s.toml: line 1: unknown field `colour`"),
         ("[cross]\ncache = [\"1%\"]", "s.toml: [cross] has no schemes to run"),
@@ -144,6 +145,8 @@ fn mistakes_are_sentences() {
         let error = wrong(text);
         assert!(error.starts_with(sentence) && !error.contains('\n'), "{error}");
     }
+    let many = "seeds = 10001\n[cross]\nschemes = [\"page\"]\ncache = [\"1%\", \"2%\"]";
+    assert!(wrong(many).starts_with("s.toml: the study has more than 20000 points"));
     assert_eq!(
         study("[cross]\nschemes = [\"page\"]").point(2).unwrap_err().to_string(),
         "there is no point 2; the study has points 1 to 1"

@@ -22,10 +22,10 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         let mut journal = Journal::new(geometry.page_bytes);
         let units = pages.units();
         let mut recovery = Recovery::scan(flash, &mut journal, units.lpns(), units.count())?;
-        recovery.begin("restore");
-        mapping.restore(&mut recovery, &mut pages)?;
         recovery.begin("erase");
         recovery.erase_obsolete(&journal)?;
+        recovery.begin("restore");
+        mapping.restore(&mut recovery, &mut pages)?;
         let placement = P::open(flash, &mut mapping, config)?;
         flash.keep_reserve(config.foreground_superblocks);
         flash.space.level_wear(config.wear_gap);
