@@ -31,6 +31,8 @@ pub struct ConformanceReport {
     pub collections_translation: u64,
     /// Groups of LPNs brought together.
     pub collections_group: u64,
+    /// Translation pages made anew because they could not be read.
+    pub rebuilt: u64,
     /// Programs that failed.
     pub programs_failed: u64,
     /// Erases that failed.
@@ -61,23 +63,25 @@ pub fn conformance(scheme: &str, seed: u64) -> Result<ConformanceReport, Failure
 
 /// The same for any scheme; `scheme` is only its name here.
 pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceReport, Failure> {
-    let parts: [(&str, Part<S>); 9] = [
+    let parts: [(&str, Part<S>); 10] = [
         ("a device filled and overwritten", Run::fill),
         ("random requests", Run::random),
         ("random requests on failing blocks", Run::wear),
         ("random requests on unreadable pages", Run::decay),
         ("random requests on failing blocks and unreadable pages", Run::ruin),
+        ("random requests on translation pages that cannot be read", Run::rebuild),
         ("switching off and on", Run::power_cycles),
         ("trimming everything", Run::trim_everything),
         ("refusing what cannot be done", Run::refuse),
         ("doing the same twice", Run::repeat),
     ];
     let mut run = Run { seed, report: ConformanceReport::default(), of: std::marker::PhantomData };
+    let finding = |what, error| Failure { conformance: true, ..Failure::new(scheme, seed, what, error) };
     for (what, part) in parts {
         match catch_unwind(AssertUnwindSafe(|| part(&mut run))) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(Failure::new(scheme, seed, what, error)),
-            Err(panic) => return Err(Failure::new(scheme, seed, what, panic_text(panic.as_ref()))),
+            Ok(Err(error)) => return Err(finding(what, error)),
+            Err(panic) => return Err(finding(what, panic_text(panic.as_ref()))),
         }
     }
     Ok(run.report)
@@ -170,6 +174,29 @@ impl<S: Scheme> Run<S> {
                     "{} of {} pages read could not be read, though flash lost about 1 in 1000",
                     host.tally.unreadable, host.tally.reads
                 ));
+            }
+            self.finish(&host, &session)?;
+        }
+        Ok(())
+    }
+
+    /// Nobody notices that translation pages cannot be read. The device is not switched off: without what it
+    /// knows while it runs it would have to refuse to open.
+    fn rebuild(&mut self) -> Result<(), String> {
+        for (variant, rate) in (0..).zip([1_000, 10_000, 100_000, 10_000]) {
+            let ills = Ills { wear: variant == 3, decay: false };
+            let (mut shape, mut dice) = self.shape(10 + 16 * variant, ills)?;
+            shape.options.lost_translation_ppm = rate;
+            let habits = Habits::random(&mut dice);
+            let mut host = Self::host(&shape, habits, &mut dice);
+            host.mortal = shape.mortal(ills.wear);
+            let mut session: Session<S> = Session::open(shape.array(), &shape.config)?;
+            for _ in 0..6 {
+                for _ in 0..150 {
+                    host.step(&mut session)?;
+                }
+                self.audit(&host, &session)?;
+                host.read_all(&mut session)?;
             }
             self.finish(&host, &session)?;
         }
@@ -288,6 +315,7 @@ impl<S: Scheme> Run<S> {
         self.report.collections_data += counters.collections_data;
         self.report.collections_translation += counters.collections_translation;
         self.report.collections_group += counters.collections_group;
+        self.report.rebuilt += counters.rebuilt;
         self.report.programs_failed += counters.programs_failed;
         self.report.erases_failed += counters.erases_failed;
     }

@@ -18,6 +18,8 @@ pub struct Failure {
     pub damage: bool,
     /// Whether the device was used until it was worn out ([`crate::wear_out()`]).
     pub until_worn: bool,
+    /// Whether a scheme does not conform, which the test of that name repeats ([`crate::conformance()`]).
+    pub conformance: bool,
     /// Whether the device was one of a swarm ([`crate::SweepOptions::swarm`]).
     pub swarm: bool,
     /// Requests made while the power could be cut, if not as many as always.
@@ -41,6 +43,7 @@ impl Failure {
             faults: false,
             damage: false,
             until_worn: false,
+            conformance: false,
             swarm: false,
             requests: None,
             no_such_cut: false,
@@ -51,6 +54,10 @@ impl Failure {
 
     /// The command that repeats it.
     pub fn command(&self) -> String {
+        if self.conformance {
+            let seed = self.seed;
+            return format!("FTL_CONFORMANCE_SEED={seed} cargo test -p ftlkit-check --test conformance");
+        }
         let mut command = format!("ftl check --scheme {} --seed {}", self.scheme, self.seed);
         if let Some(cut) = self.cut {
             command += &format!(" --cut {cut}");

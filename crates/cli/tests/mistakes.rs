@@ -326,8 +326,8 @@ fn calls_that_make_no_sense() {
     );
     refused(
         &["compare", JOBS, "--device", DEVICE, "--faults", "erase"],
-        "--faults: `erase` is no fault rate; write key=ppm, with the keys factory-bad, program, erase, uncorrectable \
-         and metadata-retry, and ppm from 0 to 1000000",
+        "--faults: `erase` is no fault rate; write key=ppm, with the keys factory-bad, program, erase, uncorrectable, \
+         lost-translation and metadata-retry, and ppm from 0 to 1000000",
     );
     refused(
         &["check", "--scheme", "nothing"],

@@ -151,6 +151,8 @@ pub struct Counters {
     pub moved_translation: u64,
     /// What the scheme counts beside all that: each [`Stat`] it declares, at its slot.
     pub(crate) own: [u64; Stat::SLOTS],
+    /// Translation pages that could not be read and were made anew from the OOB of the data pages.
+    pub rebuilt: u64,
     /// Uncorrectable reads, failed programs, failed erases.
     pub uncorrectable: u64,
     /// Programs that failed.

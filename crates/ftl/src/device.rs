@@ -63,8 +63,12 @@ pub enum HostError {
 pub struct Device<S, N> {
     scheme: S,
     flash: Flash<N>,
-    exported_pages: u32,
+    config: Config,
 }
+
+/// Recoveries in a row after which a device that meets one translation page after the other that it cannot
+/// read is given up.
+const MOST_RECOVERIES: u32 = 16;
 
 impl<S: Scheme, N: Nand> Device<S, N> {
     /// Opens scheme `S` on an array, as [`Scheme::open`] says. The counters hold what that took.
@@ -74,12 +78,12 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     pub fn open(nand: N, config: &Config) -> Result<Device<S, N>, OpenError> {
         let mut flash = Flash::new(nand);
         let scheme = S::open(&mut flash, config)?;
-        Ok(Device { scheme, flash, exported_pages: config.exported_pages })
+        Ok(Device { scheme, flash, config: config.clone() })
     }
 
     /// Pages the host sees.
     pub fn exported_pages(&self) -> u32 {
-        self.exported_pages
+        self.config.exported_pages
     }
 
     /// The scheme, to look at.
@@ -128,8 +132,8 @@ impl<S: Scheme, N: Nand> Device<S, N> {
 
     /// Replaces the array by another view of the same one (another clock).
     pub fn map_nand<M: Nand>(self, map: impl FnOnce(N) -> M) -> Device<S, M> {
-        let Device { scheme, flash, exported_pages } = self;
-        Device { scheme, flash: flash.map_nand(map), exported_pages }
+        let Device { scheme, flash, config } = self;
+        Device { scheme, flash: flash.map_nand(map), config }
     }
 
     /// Whether the device has reached the end of its life, and is read-only.
@@ -160,8 +164,9 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         seen: &mut impl FnMut(Lpn, Seen),
     ) -> Result<Outcome, HostError> {
         let end = u64::from(first.0) + u64::from(pages);
-        if end > u64::from(self.exported_pages) {
-            return Err(HostError::Outside { first: first.0, end, exported: self.exported_pages });
+        let exported = self.config.exported_pages;
+        if end > u64::from(exported) {
+            return Err(HostError::Outside { first: first.0, end, exported });
         }
         if self.flash.is_worn() && matches!(op, HostOp::Write | HostOp::Trim) {
             return Err(HostError::Fault(self.flash.worn_out()));
@@ -177,11 +182,11 @@ impl<S: Scheme, N: Nand> Device<S, N> {
             }
             HostOp::Trim => {
                 self.flash.counters.host_trims += u64::from(pages);
-                let trimmed = self.scheme.trim(&mut self.flash, first, pages, at);
+                let trimmed = self.mending(|scheme, flash| scheme.trim(flash, first, pages, at));
                 outcome.done = settled(trimmed, &mut outcome)?;
             }
             HostOp::Flush => {
-                let flushed = self.scheme.flush(&mut self.flash, at);
+                let flushed = self.mending(|scheme, flash| scheme.flush(flash, at));
                 outcome.done = settled(flushed, &mut outcome)?;
             }
         }
@@ -198,15 +203,15 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         outcome: &mut Outcome,
         seen: &mut impl FnMut(Lpn, Seen),
     ) -> Result<Done, HostError> {
-        let Device { scheme, flash, .. } = self;
         let result = if op == HostOp::Read {
-            flash.begin_host_read();
-            let read = scheme.read(flash, lpn, rest, at);
-            flash.end_host_read();
+            self.flash.begin_host_read();
+            let read = self.mending(|scheme, flash| scheme.read(flash, lpn, rest, at));
+            self.flash.end_host_read();
             read.map(|(oob, done)| (Seen::Read(oob), done))
         } else {
-            flash.counters.host_writes += 1;
-            scheme.write(flash, lpn, rest, at).map(|done| (Seen::Written(flash.version()), done))
+            self.flash.counters.host_writes += 1;
+            let written = self.mending(|scheme, flash| scheme.write(flash, lpn, rest, at));
+            written.map(|done| (Seen::Written(self.flash.version()), done))
         };
         match result {
             Ok((what, done)) => {
@@ -220,6 +225,52 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         }
     }
 
+    /// Carries out an operation. When it meets a translation page that cannot be read, the device recovers,
+    /// as after a power cut, and the operation is carried out again.
+    #[inline]
+    fn mending<T>(
+        &mut self,
+        mut act: impl FnMut(&mut S, &mut Flash<N>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let mut result = act(&mut self.scheme, &mut self.flash);
+        let mut recoveries = 0;
+        while let Err(Fault::Uncorrectable { ppn, .. }) = result {
+            if !self.flash.is_translation(ppn) || self.flash.is_worn() || recoveries == MOST_RECOVERIES {
+                break;
+            }
+            recoveries += 1;
+            result = self.recover().and_then(|()| act(&mut self.scheme, &mut self.flash));
+        }
+        result
+    }
+
+    /// Builds the mapping anew from what is on flash, where translation pages that cannot be read are made
+    /// from OOB ([`crate::Counters::rebuilt`]), and writes it to flash: the next recovery does not look at
+    /// pages from before the checkpoint.
+    #[cold]
+    fn recover(&mut self) -> Result<(), Fault> {
+        self.scheme.save(&mut self.flash)?;
+        for _ in 0..MOST_RECOVERIES {
+            self.flash.restart();
+            let mut scheme = match S::open(&mut self.flash, &self.config) {
+                Ok(scheme) => scheme,
+                // A page that has just been written cannot be read, either.
+                Err(OpenError::Fault(Fault::Uncorrectable { .. })) => continue,
+                Err(_) => return Err(Fault::Medium),
+            };
+            match scheme.power_off(&mut self.flash) {
+                Err(Fault::Uncorrectable { .. }) => continue,
+                Ok(_) | Err(Fault::WornOut { .. }) => {}
+                Err(_) => return Err(Fault::Medium),
+            }
+            self.flash.known = None;
+            let before = std::mem::replace(&mut self.scheme, scheme);
+            self.scheme.inherit(before);
+            return Ok(());
+        }
+        Err(Fault::Medium)
+    }
+
     /// Offers a moment without requests, as [`Scheme::idle`].
     ///
     /// # Errors
@@ -229,7 +280,7 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         if self.flash.is_worn() {
             return Ok(None);
         }
-        self.scheme.idle(&mut self.flash)
+        self.mending(|scheme, flash| scheme.idle(flash))
     }
 
     /// Rewrites some of what has lain longest, as [`Scheme::rewrite`].
@@ -240,7 +291,7 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         if self.flash.is_worn() {
             return Ok(None);
         }
-        self.scheme.rewrite(&mut self.flash)
+        self.mending(|scheme, flash| scheme.rewrite(flash))
     }
 
     /// Prepares for an orderly power-off, as [`Scheme::power_off`].
@@ -248,7 +299,7 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     /// # Errors
     /// What kept it from that: the next [`Device::open`] then recovers as after a power cut.
     pub fn power_off(&mut self) -> Result<Done, Fault> {
-        match self.scheme.power_off(&mut self.flash) {
+        match self.mending(|scheme, flash| scheme.power_off(flash)) {
             // There is no room for what would make the next start short: it searches instead.
             Err(Fault::WornOut { .. }) => self.scheme.flush(&mut self.flash, Done::READY),
             done => done,
@@ -259,7 +310,7 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     /// lie outside.
     #[inline]
     pub fn expect(&self, lpn: u64, soon: bool) {
-        if lpn < u64::from(self.exported_pages) {
+        if lpn < u64::from(self.config.exported_pages) {
             self.scheme.expect(&self.flash, Lpn(lpn as u32), soon);
         }
     }

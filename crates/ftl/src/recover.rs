@@ -17,7 +17,7 @@
 
 use crate::checkpoint::{self, Journal, Page, Trim};
 use crate::counters::Cause;
-use crate::flash::{Content, Flash};
+use crate::flash::{Content, Flash, Known};
 use crate::space::{Found, State, Stream};
 use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Result, Source};
 use std::ops::Range;
@@ -253,6 +253,55 @@ impl<'a, N: Nand> Recovery<'a, N> {
         self.checkpoint = Checkpoint { version, epoch, frontiers, directory, superblocks: Vec::new() };
     }
 
+    /// Counts the newest data pages of `lost`, ranges of LPNs, as written after the checkpoint, because the
+    /// translation pages that led to them cannot be read. What was valid before the restart
+    /// ([`Flash::restart`]) tells which pages are current: OOB alone does not say that a page was trimmed.
+    /// One read for each of them. What was lost in a recovery before this one that did not come to its end
+    /// is rescued again.
+    pub(crate) fn rescue(&mut self, lost: Vec<Range<u32>>) -> Result<()> {
+        let Some(mut known) = self.flash.known.take() else { return Ok(()) };
+        self.flash.counters.rebuilt += lost.len() as u64;
+        known.lost.extend(lost);
+        let rescued = self.rescue_known(&known);
+        self.flash.known = Some(known);
+        rescued
+    }
+
+    fn rescue_known(&mut self, known: &Known) -> Result<()> {
+        let Known { space, lost } = known;
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let is_lost = |lpn| lost.iter().any(|range| range.contains(&lpn));
+        for superblock in 0..self.flash.nand().geometry().superblocks() {
+            if space.kind(superblock) != PageKind::Data {
+                continue;
+            }
+            let (mut from, end) = space.pages_of(superblock);
+            while let Some(ppn) = space.next_valid(from, end) {
+                from = Ppn(ppn.0 + 1);
+                let Some(oob) = self.page(ppn)?.filter(|oob| oob.kind == PageKind::Data && is_lost(oob.id))
+                else {
+                    continue;
+                };
+                self.candidates.push(Candidate {
+                    lpn: oob.id,
+                    version: oob.version,
+                    is_current: true,
+                    epoch: oob.epoch,
+                    ppn: ppn.0,
+                });
+            }
+        }
+        self.keep_newest();
+        Ok(())
+    }
+
+    /// Whether translation pages that cannot be read can be made anew.
+    pub(crate) fn can_rescue(&self) -> bool {
+        self.flash.known.is_some()
+    }
+
     /// What [`crate::mapping::Mapping::learned`] gave, written with the newest checkpoint, if no data or
     /// translation page was programmed, and nothing trimmed, after it: then the mapping is what it was.
     pub fn learned(&mut self) -> Option<Vec<u8>> {
@@ -321,11 +370,16 @@ impl<'a, N: Nand> Recovery<'a, N> {
                 }
             }
         }
+        self.keep_newest();
+        Ok(())
+    }
+
+    /// Of several pages of an LPN the newest stays.
+    fn keep_newest(&mut self) {
         let newest_first =
             |c: &Candidate| (c.lpn, std::cmp::Reverse((c.version, c.is_current, c.epoch, c.ppn)));
         self.candidates.sort_unstable_by_key(newest_first);
         self.candidates.dedup_by_key(|c| c.lpn);
-        Ok(())
     }
 
     /// Takes the superblocks over. Those with room left become frontiers again, so that a cut costs no space.

@@ -255,6 +255,15 @@ pub trait Scheme: Sized {
     /// Prepares for an orderly power-off: when the completion is reached, [`Scheme::open`] need not search.
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault>;
 
+    /// Makes durable, without looking anything up, what recovery would not find on flash: trims. A device
+    /// does so before it recovers while it runs.
+    fn save<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Takes over the write buffer of `before`, which was in use until the device recovered.
+    fn inherit(&mut self, _before: Self) {}
+
     /// Calls `each` for every mapped page, in ascending order, with the mapping read from wherever it lies,
     /// free of charge: for invariants and the checker alone.
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn));

@@ -14,7 +14,7 @@ use crate::mapping::{Moved, Pages, Unit, Units};
 use crate::recover::{News, Recovery, Since};
 use crate::scheme::{Config, ConfigError};
 use crate::space::Stream;
-use nand::{Done, Hint, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
+use nand::{Done, Fault, Hint, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
 
 /// The entry of an LPN that is mapped nowhere.
@@ -327,6 +327,7 @@ impl Table {
         mut keep: impl FnMut(&Table, Vtpn, &[u32], bool) -> bool,
     ) -> Result<()> {
         self.find_pages(recovery)?;
+        self.drop_lost_pages(recovery)?;
         let mut news = recovery.take_news(self.exported_pages());
         let mut entries = Vec::with_capacity(self.entries_per_page() as usize);
         if recovery.flash.free_superblocks() < 2 {
@@ -349,6 +350,28 @@ impl Table {
             recovery.at = self.store(recovery.flash, vtpn, &changes, Cause::Recovery, recovery.at)?;
         }
         Ok(())
+    }
+
+    /// Takes translation pages that cannot be read for such as were never written: what was mapped there
+    /// counts as written since. Only after a restart, as else it is not known what was trimmed.
+    fn drop_lost_pages<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>) -> Result<()> {
+        if !recovery.can_rescue() {
+            return Ok(());
+        }
+        let mut lost = Vec::new();
+        for vtpn in (0..self.pages()).map(Vtpn) {
+            match self.load(recovery.flash, vtpn, Cause::Recovery, recovery.at) {
+                Ok(_) => {}
+                Err(Fault::Uncorrectable { ppn, .. }) => {
+                    recovery.flash.invalidate(ppn);
+                    self.directory[vtpn.0 as usize] = UNMAPPED;
+                    let first = self.first_lpn(vtpn).0;
+                    lost.push(first..first + self.lpns_in(vtpn));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        recovery.rescue(lost)
     }
 
     /// As [`Recovery::gain_room`], for the translation pages of which something is news.

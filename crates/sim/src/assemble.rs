@@ -53,6 +53,7 @@ pub fn counted(name: impl Into<String>, c: &Counters, stats: &[Stat]) -> Phase {
         stats: stats.iter().map(|stat| (stat.name.to_owned(), c.value(stat))).collect(),
         faults: Faults {
             uncorrectable: c.uncorrectable,
+            rebuilt: c.rebuilt,
             program_failed: c.programs_failed,
             erase_failed: c.erases_failed,
             requests_failed: 0,

@@ -249,8 +249,8 @@ pub(crate) struct DeviceOptions {
     /// Erases that a block stands in the mean, each block between 90 and 110 % of it [default: the device's]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) endurance: Option<u32>,
-    /// Failing flash, in parts per million: factory-bad, program, erase, uncorrectable, metadata-retry; for
-    /// example program=20,erase=5
+    /// Failing flash, in parts per million: factory-bad, program, erase, uncorrectable, lost-translation,
+    /// metadata-retry; for example program=20,erase=5
     #[arg(long, value_name = "KEY=PPM,…", value_parser = faults)]
     pub(crate) faults: Option<SimOptions>,
 }

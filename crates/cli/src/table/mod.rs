@@ -439,6 +439,7 @@ fn counters_grid(run: &Run, phase: &Phase) -> Grid {
     let faults = &phase.faults;
     for (name, number) in [
         ("uncorrectable reads", faults.uncorrectable),
+        ("translation pages rebuilt from OOB", faults.rebuilt),
         ("failed programs", faults.program_failed),
         ("failed erases", faults.erase_failed),
         ("FAILED REQUESTS", faults.requests_failed),

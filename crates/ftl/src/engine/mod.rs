@@ -380,6 +380,10 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         Ok(flash.join(settled, at))
     }
 
+    pub(crate) fn save<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
+        self.journal.write_pending(flash)
+    }
+
     pub(crate) fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         if !self.collector.is_active() && !self.start(flash) {
             return Ok(None);
@@ -541,6 +545,10 @@ impl<M: Update, P: Placement<M>, G: Predict<M>> Scheme for Ftl<M, P, G> {
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {
         self.power_off(flash)
+    }
+
+    fn save<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
+        self.save(flash)
     }
 
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {

@@ -25,9 +25,12 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Asks the array for a data buffer of so many slots, and for spare bytes in the OOB of every data page.
+    /// After a restart the buffer is there, and holds what it held.
     pub fn reserve(&mut self, slots: u32, spare: u32) -> Result<(), SpareRefused> {
         self.nand.reserve_spare(spare)?;
-        self.nand.reserve_slots(slots);
+        if self.known.is_none() {
+            self.nand.reserve_slots(slots);
+        }
         Ok(())
     }
 

@@ -8,6 +8,7 @@ pub use buffered::Guessed;
 use crate::counters::{Cause, Counters};
 use crate::space::{Space, Stream};
 use nand::{Class, Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Result, Sink, Source};
+use std::ops::Range;
 
 /// Pages that recovery reads before it waits for all of them.
 const RECOVERY_BATCH: u32 = 1 << 16;
@@ -39,6 +40,17 @@ pub struct Flash<N> {
     least_usable: u64,
     /// Pages that recovery has scanned.
     looked_at: u32,
+    /// What is known from before [`Flash::restart`], until the mapping that follows is on flash.
+    pub(crate) known: Option<Box<Known>>,
+}
+
+/// What a device that recovers while it runs knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// What was valid.
+    pub space: Space,
+    /// LPNs whose translation pages could not be read, in ranges.
+    pub lost: Vec<Range<u32>>,
 }
 
 impl<N: Nand> Flash<N> {
@@ -59,7 +71,26 @@ impl<N: Nand> Flash<N> {
             worn: false,
             least_usable: 0,
             looked_at: 0,
+            known: None,
         }
+    }
+
+    /// Forgets what the array holds, as after a power cut, so that a recovery can follow; but remembers what
+    /// was valid.
+    pub(crate) fn restart(&mut self) {
+        let space = std::mem::replace(&mut self.space, Space::new(&self.nand));
+        // Of several restarts in a row the first knew best.
+        self.known.get_or_insert_with(|| Box::new(Known { space, lost: Vec::new() }));
+        self.gates = vec![(0, Done::READY); Stream::COUNT];
+        self.reserve = 0;
+        self.full = false;
+        self.least_usable = 0;
+        self.looked_at = 0;
+    }
+
+    /// Whether a page belongs to a superblock of translation pages.
+    pub(crate) fn is_translation(&self, ppn: Ppn) -> bool {
+        self.space.kind(self.nand.geometry().superblock_of(ppn)) == PageKind::Translation
     }
 
     /// The array.
@@ -92,6 +123,7 @@ impl<N: Nand> Flash<N> {
             worn: self.worn,
             least_usable: self.least_usable,
             looked_at: self.looked_at,
+            known: self.known,
         }
     }
 

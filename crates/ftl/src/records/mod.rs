@@ -300,12 +300,29 @@ impl Records {
     }
 
     /// Rebuilds the directory from the newest page of each id, as (version, first group, PPN, content), in
-    /// any order. Returns the PPNs of those that are current.
-    pub(crate) fn rebuild(&mut self, mut found: Vec<(u64, u32, Ppn, Span)>) -> Vec<Ppn> {
+    /// any order. `lost`: version and first group of pages that cannot be read; of what they held nobody
+    /// knows where it ended. Returns the groups that have no page for that reason, ascending.
+    pub(crate) fn rebuild(
+        &mut self,
+        mut found: Vec<(u64, u32, Ppn, Span)>,
+        lost: &[(u64, u32)],
+    ) -> Vec<Range<u32>> {
         found.sort_unstable_by_key(|page| page.0);
         let mut owner = vec![usize::MAX; self.groups() as usize];
         for (index, (_, first, _, span)) in found.iter().enumerate() {
             owner[*first as usize..span.end.clamp(*first, self.groups()) as usize].fill(index);
+        }
+        let mut unknown = vec![false; if lost.is_empty() { 0 } else { owner.len() }];
+        for &(version, first) in lost {
+            // A newer page ends it. What is older may have been superseded by it.
+            let is_newer = |index: usize| found.get(index).is_some_and(|page| page.0 > version);
+            for group in first as usize..owner.len() {
+                if is_newer(owner[group]) {
+                    break;
+                }
+                owner[group] = usize::MAX;
+                unknown[group] = true;
+            }
         }
         self.entries.clear();
         let mut before = None;
@@ -317,7 +334,9 @@ impl Records {
             let (ppn, used) = found.get(index).map_or((UNMAPPED, 0), |page| (page.2 .0, page.3.used));
             self.entries.push(Entry { first: group, ppn, used });
         }
-        self.directory().collect()
+        let runs = (0..).zip(unknown).collect::<Vec<_>>();
+        let runs = runs.chunk_by(|a, b| a.1 == b.1).filter(|run| run[0].1);
+        runs.map(|run| run[0].0..run[0].0 + run.len() as u32).collect()
     }
 
     /// Reads a page free of charge: for invariants and the checker alone.
@@ -439,19 +458,31 @@ impl Pages for Records {
             pages.extend(recovery.checkpointed_page(ppn, first)?.map(|oob| (oob.version, first, ppn)));
         }
         let begin = recovery.at;
-        let mut found = Vec::with_capacity(pages.len());
+        let (mut found, mut lost) = (Vec::with_capacity(pages.len()), Vec::new());
         for (version, first, ppn) in pages {
-            let done = recovery.flash.read_metadata(ppn, PageKind::Translation, Cause::Recovery, begin)?;
+            let done = match recovery.flash.read_metadata(ppn, PageKind::Translation, Cause::Recovery, begin)
+            {
+                Err(Fault::Uncorrectable { .. }) if recovery.can_rescue() => {
+                    lost.push((version, first));
+                    continue;
+                }
+                read => read?,
+            };
             recovery.at = recovery.flash.join(recovery.at, done);
             let Some(span) = Span::of(recovery.flash.buffer()) else {
                 return Err(Fault::Uncorrectable { ppn, done });
             };
             found.push((version, first, ppn, span));
         }
-        for ppn in self.rebuild(found) {
+        let unknown = self.rebuild(found, &lost);
+        for ppn in self.directory() {
             recovery.flash.space.validate_found(ppn);
         }
-        Ok(())
+        let units = self.units;
+        let lpns = |groups: Range<u32>| {
+            units.first_lpn(Vtpn(groups.start)).0..units.lpns().min(units.first_lpn(Vtpn(groups.end)).0)
+        };
+        recovery.rescue(unknown.into_iter().map(lpns).collect())
     }
 
     fn read_unit<N: Nand>(&self, flash: &mut Flash<N>, unit: Vtpn, at: Done) -> Result<Done> {

@@ -52,7 +52,7 @@ fn recovered(flash: &Flash<SimNand<NoClock>>, version: u64) -> Records {
         }
     }
     let mut records = Records::new(GROUPS, 512);
-    records.rebuild(newest.into_values().collect());
+    records.rebuild(newest.into_values().collect(), &[]);
     records
 }
 

@@ -101,7 +101,7 @@ impl Array {
             ],
             contents: Contents::new(geometry.pages_per_block, geometry.page_bytes as usize, metadata_pages),
             faults: Faults::new(options),
-            keep_stale: options.keep_stale,
+            keep_stale: options.keep_stale || options.lost_translation_ppm > 0,
             bodiless: false,
             buffered: NO_PAGE,
             staging: Staging::default(),
@@ -144,6 +144,7 @@ impl Array {
         }
         match block.kind {
             PageKind::Data => self.faults.is_uncorrectable(ppn, block.erases),
+            PageKind::Translation if self.faults.is_lost_translation(ppn, block.erases) => true,
             PageKind::Translation | PageKind::Metadata => self.faults.retry_needed(ppn),
         }
     }

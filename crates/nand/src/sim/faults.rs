@@ -18,6 +18,7 @@ enum Question {
     Uncorrectable = 3,
     Retry = 4,
     Endurance = 5,
+    LostTranslation = 6,
 }
 
 /// The fault rates, and what the transient ones remember.
@@ -29,6 +30,7 @@ pub(super) struct Faults {
     program_fail_ppm: u32,
     erase_fail_ppm: u32,
     uncorrectable_ppm: u32,
+    lost_translation_ppm: u32,
     metadata_retry_ppm: u32,
     /// Mean erases that a block stands.
     pub endurance: Option<u32>,
@@ -44,14 +46,16 @@ impl Faults {
             options.program_fail_ppm,
             options.erase_fail_ppm,
             options.uncorrectable_ppm,
+            options.lost_translation_ppm,
             options.metadata_retry_ppm,
         ];
         Faults {
-            any: rates != [0; 4],
+            any: rates != [0; 5],
             seed: options.seed,
             program_fail_ppm: options.program_fail_ppm,
             erase_fail_ppm: options.erase_fail_ppm,
             uncorrectable_ppm: options.uncorrectable_ppm,
+            lost_translation_ppm: options.lost_translation_ppm,
             metadata_retry_ppm: options.metadata_retry_ppm,
             endurance: options.endurance,
             attempts: 0,
@@ -76,6 +80,10 @@ impl Faults {
 
     pub fn is_uncorrectable(&self, ppn: Ppn, erases: u32) -> bool {
         self.decide(Question::Uncorrectable, ppn.0, u64::from(erases), self.uncorrectable_ppm)
+    }
+
+    pub fn is_lost_translation(&self, ppn: Ppn, erases: u32) -> bool {
+        self.decide(Question::LostTranslation, ppn.0, u64::from(erases), self.lost_translation_ppm)
     }
 
     /// Whether this attempt to read a metadata page fails; the one after a failed attempt never does.

@@ -44,6 +44,9 @@ pub struct SimOptions {
     /// Data pages that cannot be read, parts per million: a property of the page as written, not of the
     /// attempt. Their OOB, which has a code of its own, can be scanned.
     pub uncorrectable_ppm: u32,
+    /// Translation pages that cannot be read, parts per million, in the same way. Sets `keep_stale`, as the
+    /// device recovers when it meets one.
+    pub lost_translation_ppm: u32,
     /// Reads of translation and metadata pages that fail once, parts per million: the next attempt succeeds.
     pub metadata_retry_ppm: u32,
     /// Copies and patches of metadata pages leave the old page its content. By default it moves, which is

@@ -357,6 +357,7 @@ fn device_state(row: &mut Row, run: &Run, phase: &Phase) {
     row.maybe("die_busy_max", dies.map(|of| of.busy_max));
     row.maybe("mean_queue_depth", phase.mean_queue_depth);
     row.put("uncorrectable", phase.faults.uncorrectable);
+    row.put("translation_rebuilt", phase.faults.rebuilt);
     row.put("program_failed", phase.faults.program_failed);
     row.put("erase_failed", phase.faults.erase_failed);
     row.put("requests_failed", phase.faults.requests_failed);

@@ -443,6 +443,9 @@ impl DieUse {
 pub struct Faults {
     /// Reads that error correction could not save, count.
     pub uncorrectable: u64,
+    /// Translation pages made anew because they could not be read, count.
+    #[serde(default)]
+    pub rebuilt: u64,
     /// Programs that failed, count.
     pub program_failed: u64,
     /// Erases that failed, count.

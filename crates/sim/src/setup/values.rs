@@ -289,8 +289,8 @@ pub fn faults(text: &str) -> Result<SimOptions, BadValue> {
     for part in text.split(',') {
         let wrong = || {
             BadValue(format!(
-                "`{part}` is no fault rate; write key=ppm, with the keys factory-bad, program, erase, uncorrectable \
-                 and metadata-retry, and ppm from 0 to 1000000"
+                "`{part}` is no fault rate; write key=ppm, with the keys factory-bad, program, erase, uncorrectable, \
+                 lost-translation and metadata-retry, and ppm from 0 to 1000000"
             ))
         };
         let (key, value) = part.split_once('=').ok_or_else(wrong)?;
@@ -300,6 +300,7 @@ pub fn faults(text: &str) -> Result<SimOptions, BadValue> {
             "program" => options.program_fail_ppm = ppm,
             "erase" => options.erase_fail_ppm = ppm,
             "uncorrectable" => options.uncorrectable_ppm = ppm,
+            "lost-translation" => options.lost_translation_ppm = ppm,
             "metadata-retry" => options.metadata_retry_ppm = ppm,
             _ => return Err(wrong()),
         }

@@ -430,6 +430,15 @@ impl Scheme for Leaftl {
         self.ftl.power_off(flash)
     }
 
+    fn save<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
+        self.ftl.save(flash)
+    }
+
+    fn inherit(&mut self, before: Leaftl) {
+        self.buffer = before.buffer;
+        self.since = before.since;
+    }
+
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {
         self.ftl.mapped_in(flash, Lpn(0), self.ftl.parts().pages.units().lpns(), each);
     }
