@@ -285,6 +285,17 @@ fn version(text: &str) -> [u32; 3] {
     std::array::from_fn(|_| parts.next().unwrap_or(0))
 }
 
+/// What cargo prints, without asking the network.
+fn cargo(arguments: &[&[&str]]) -> String {
+    let output = Command::new(env!("CARGO")).current_dir(root()).args(arguments.concat()).output().unwrap();
+    assert!(
+        output.status.success(),
+        "cargo failed; if it misses packages, run `cargo fetch --locked` first: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
 fn one_minimum_rust_version_holds_everywhere() {
     let manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
@@ -292,13 +303,8 @@ fn one_minimum_rust_version_holds_everywhere() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.contains(&format!("Rust {ours} or newer")), "README.md names Rust {ours}");
     let platform = ["--filter-platform", "x86_64-unknown-linux-gnu"];
-    let cargo = std::process::Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
-        .args(platform)
-        .current_dir(root())
-        .output()
-        .unwrap();
-    let metadata: serde_json::Value = serde_json::from_slice(&cargo.stdout).unwrap();
+    let arguments = ["metadata", "--format-version", "1", "--locked", "--offline"];
+    let metadata: serde_json::Value = serde_json::from_str(&cargo(&[&arguments, &platform[..]])).unwrap();
     let newer = |package: &serde_json::Value| {
         let wanted = package["rust_version"].as_str().filter(|wanted| version(wanted) > version(ours))?;
         Some(format!("{} {} needs Rust {wanted}", package["name"], package["version"]))
@@ -528,10 +534,8 @@ fn nothing_is_left_open() {
 fn packages(features: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let tree = ["tree", "--offline", "--locked", "--package", "ftlkit", "--edges", "normal"];
     let shape = ["--prefix", "none", "--format", "{p}|{f}"];
-    let output =
-        Command::new(env!("CARGO")).current_dir(root()).args(tree).args(shape).args(features).output();
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for line in String::from_utf8(output.unwrap().stdout).unwrap().lines() {
+    for line in cargo(&[&tree, &shape, features]).lines() {
         let (package, features) = line.trim_end_matches(" (*)").split_once('|').unwrap();
         let features = features.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
         found.entry(package.to_owned()).or_default().extend(features);

@@ -6,7 +6,7 @@
 //! invalidated, in constant time.
 
 use crate::list::{linked, Links, List, NONE};
-use nand::{Done, Geometry, Nand, PageKind, Pbn, Ppn};
+use nand::{Divisor, Done, Geometry, Nand, PageKind, Pbn, Ppn};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -113,6 +113,9 @@ impl Frontier {
 #[derive(Clone, Debug)]
 pub struct Space {
     geometry: Geometry,
+    /// Of the geometry, as both are asked for with every page.
+    units: u32,
+    superblock_pages: Divisor,
     /// One bit a page, indexed by PPN.
     valid: Vec<u64>,
     superblocks: Vec<Superblock>,
@@ -171,6 +174,8 @@ impl Space {
             spare: 0,
             emptied: (0, 0),
             leveling: Leveling::default(),
+            units: geometry.units(),
+            superblock_pages: Divisor::new(geometry.superblock_pages()),
             geometry,
         };
         for superblock in 0..count {
@@ -228,7 +233,7 @@ impl Space {
     /// Whether a page is valid and holds user data.
     #[inline]
     pub fn is_valid_data(&self, ppn: Ppn) -> bool {
-        self.is_valid(ppn) && self.kind(self.geometry.superblock_of(ppn)) == PageKind::Data
+        self.is_valid(ppn) && self.kind(self.superblock_of(ppn)) == PageKind::Data
     }
 
     /// Valid pages in a superblock.
@@ -270,14 +275,14 @@ impl Space {
     /// Whether a page that a stream has just been given lies in the first row of its superblock.
     #[inline]
     pub(crate) fn is_in_first_row(&self, stream: Stream, ppn: Ppn) -> bool {
-        let after_first_row = self.geometry.superblock_pages() - self.geometry.units();
+        let after_first_row = self.superblock_pages.get() - self.units;
         self.frontiers[stream.0].end - ppn.0 > after_first_row
     }
 
     /// Pages a stream can still write before it opens a superblock.
     #[inline]
     pub fn left(&self, stream: Stream) -> u32 {
-        self.frontiers[stream.0].left(self.geometry.units())
+        self.frontiers[stream.0].left(self.units)
     }
 
     /// The pages of one superblock that a stream will write next, in order: of its own one, or, when that is
@@ -296,7 +301,7 @@ impl Space {
                 (first.0, end.0)
             })
         };
-        let units = self.geometry.units();
+        let units = self.units;
         let in_lane = move |ppn| frontier.cursor == frontier.end || frontier.has(ppn, units);
         (from..end).map(Ppn).filter(move |&ppn| {
             let (block, page) = self.geometry.block_of(ppn);
@@ -307,9 +312,14 @@ impl Space {
         })
     }
 
+    #[inline(always)]
+    fn superblock_of(&self, ppn: Ppn) -> u32 {
+        self.superblock_pages.divide(ppn.0).0
+    }
+
     /// The first and one past the last page of a superblock.
     pub fn pages_of(&self, superblock: u32) -> (Ppn, Ppn) {
-        let pages = self.geometry.superblock_pages();
+        let pages = self.superblock_pages.get();
         (Ppn(superblock * pages), Ppn((superblock + 1) * pages))
     }
 
@@ -332,7 +342,7 @@ impl Space {
                 self.open(nand, stream, superblock, kind);
                 continue;
             }
-            let ppn = frontier.take(self.geometry.units());
+            let ppn = frontier.take(self.units);
             let (superblock, ragged) = (frontier.superblock, frontier.ragged);
             if ragged && !self.is_next(nand, ppn) {
                 continue;
@@ -376,8 +386,8 @@ impl Space {
         if self.leveling.lag > 0 && self.epoch >= self.leveling.next_look {
             self.look_for_lag();
         }
-        debug_assert!((0..self.geometry.units()).all(|unit| {
-            let block = Pbn(superblock * self.geometry.units() + unit);
+        debug_assert!((0..self.units).all(|unit| {
+            let block = Pbn(superblock * self.units + unit);
             nand.is_bad(block) || nand.written(block) == 0
         }));
     }
@@ -427,7 +437,7 @@ impl Space {
         if self.frontiers[stream.0].superblock != superblock {
             self.close(stream);
         }
-        let width = self.geometry.units();
+        let width = self.units;
         let rows = units.clone().filter_map(|unit| {
             let block = Pbn(superblock * width + unit);
             let is_usable = !nand.is_bad(block) && !self.is_suspect(block);
@@ -450,7 +460,7 @@ impl Space {
 
     /// Pages of an open superblock that are not spent.
     pub(crate) fn unwritten<N: Nand>(&self, nand: &N, superblock: u32) -> u32 {
-        let (units, pages) = (self.geometry.units(), self.geometry.pages_per_block);
+        let (units, pages) = (self.units, self.geometry.pages_per_block);
         let blocks = (0..units).map(|unit| Pbn(superblock * units + unit));
         let usable = blocks.filter(|&block| !nand.is_bad(block) && !self.is_suspect(block));
         usable.map(|block| pages - nand.written(block)).sum()
@@ -460,7 +470,7 @@ impl Space {
     /// cut can leave that, as dies do not keep step; lanes have it as a rule.
     pub(crate) fn is_uneven<N: Nand>(&self, nand: &N, stream: Stream) -> bool {
         let Some((superblock, next)) = self.frontier(stream) else { return false };
-        let units = self.geometry.units();
+        let units = self.units;
         let is_lane = self.frontiers[stream.0].lane > 0;
         is_lane
             || (0..units).map(|unit| Pbn(superblock * units + unit)).any(|block| {
@@ -488,7 +498,7 @@ impl Space {
         let word = &mut self.valid[ppn.0 as usize / 64];
         debug_assert!(*word >> (ppn.0 % 64) & 1 == 0);
         *word |= 1 << (ppn.0 % 64);
-        let superblock = self.geometry.superblock_of(ppn);
+        let superblock = self.superblock_of(ppn);
         let it = &mut self.superblocks[superblock as usize];
         debug_assert!(it.state == State::Open);
         it.valid += 1;
@@ -501,7 +511,7 @@ impl Space {
         let word = &mut self.valid[ppn.0 as usize / 64];
         assert!(*word >> (ppn.0 % 64) & 1 == 1, "page {} invalidated twice", ppn.0);
         *word &= !(1 << (ppn.0 % 64));
-        let superblock = self.geometry.superblock_of(ppn);
+        let superblock = self.superblock_of(ppn);
         let listed = self.is_listed(superblock);
         if listed {
             self.unlink(superblock);
@@ -530,7 +540,7 @@ impl Space {
 
     /// As [`Space::next_valid`], in `units` of a superblock alone.
     pub(crate) fn next_valid_in(&self, from: Ppn, end: Ppn, units: &Range<u32>) -> Option<Ppn> {
-        let width = self.geometry.units();
+        let width = self.units;
         let mut from = from;
         loop {
             let found = self.next_valid(from, end)?;
@@ -546,7 +556,7 @@ impl Space {
     pub(crate) fn suspect(&mut self, ppn: Ppn) {
         let (block, _) = self.geometry.block_of(ppn);
         self.suspect[block.0 as usize] = true;
-        let superblock = self.geometry.superblock_of(ppn);
+        let superblock = self.superblock_of(ppn);
         for frontier in &mut self.frontiers {
             frontier.ragged |= frontier.superblock == superblock;
         }
@@ -650,13 +660,13 @@ impl Space {
         if capacity > 0 {
             self.free.push_back((superblock, erased));
         }
-        for unit in 0..self.geometry.units() {
-            self.suspect[(superblock * self.geometry.units() + unit) as usize] = false;
+        for unit in 0..self.units {
+            self.suspect[(superblock * self.units + unit) as usize] = false;
         }
     }
 
     fn capacity<N: Nand>(&self, nand: &N, superblock: u32) -> u32 {
-        let units = self.geometry.units();
+        let units = self.units;
         let good = (0..units).filter(|unit| !nand.is_bad(Pbn(superblock * units + unit))).count() as u32;
         good * self.geometry.pages_per_block
     }
@@ -731,7 +741,7 @@ impl Space {
     /// Marks a programmed page valid at recovery, in whatever superblock it lies.
     pub(crate) fn validate_found(&mut self, ppn: Ppn) {
         assert!(!self.is_valid(ppn), "two logical pages map to physical page {}", ppn.0);
-        let superblock = self.geometry.superblock_of(ppn);
+        let superblock = self.superblock_of(ppn);
         let listed = self.is_listed(superblock);
         if listed {
             self.unlink(superblock);

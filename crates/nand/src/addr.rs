@@ -241,6 +241,40 @@ impl GeometryError {
     }
 }
 
+/// Divides any `u32` by a fixed one with a multiplication, where addresses are taken apart for every page.
+///
+/// ```
+/// assert_eq!(nand::Divisor::new(7).divide(100), (14, 2));
+/// ```
+///
+/// `(n + 1) * floor((2^64 - 1) / d) >> 64 == n / d` for all `n`, `d` of 32 bits: the error of the reciprocal
+/// adds up to less than `2^-32`, which is at most the distance `1 / d` to the next quotient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Divisor {
+    reciprocal: u64,
+    divisor: u32,
+}
+
+impl Divisor {
+    /// By `divisor`, which is not 0.
+    pub fn new(divisor: u32) -> Divisor {
+        Divisor { reciprocal: u64::MAX / u64::from(divisor), divisor }
+    }
+
+    /// Quotient and remainder.
+    #[inline(always)]
+    pub fn divide(self, n: u32) -> (u32, u32) {
+        let quotient = (((u128::from(n) + 1) * u128::from(self.reciprocal)) >> 64) as u32;
+        (quotient, n - quotient * self.divisor)
+    }
+
+    /// What it divides by.
+    #[inline(always)]
+    pub fn get(self) -> u32 {
+        self.divisor
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,7 +39,7 @@ mod file;
 mod sim;
 pub mod timing;
 
-pub use addr::{Geometry, GeometryError, Lpn, PageAddress, Pbn, Ppn, Vtpn};
+pub use addr::{Divisor, Geometry, GeometryError, Lpn, PageAddress, Pbn, Ppn, Vtpn};
 pub use contract::{
     Class, DataBuffer, Done, Fault, Hint, Nand, Oob, PageKind, Result, Sink, Source, SpareBytes, SpareRefused,
 };

@@ -36,6 +36,8 @@ struct Victim {
     gain: u32,
     cursor: Ppn,
     end: Ppn,
+    /// Units of a superblock.
+    units: u32,
     /// The units whose pages are taken now; empty before the first are.
     lane: Range<u32>,
     cause: Cause,
@@ -66,7 +68,8 @@ impl Victim {
         let gain = flash.space.capacity_of(superblock).saturating_sub(valid).max(1);
         flash.space.collect(superblock);
         let (cursor, end) = flash.space.pages_of(superblock);
-        Victim { superblock, valid, gain, cursor, end, lane: 0..0, cause }
+        let units = flash.nand().geometry().units();
+        Victim { superblock, valid, gain, cursor, end, units, lane: 0..0, cause }
     }
 
     /// Steps for each page that the host writes, so that it is erased, after `steps` of them, when what it
@@ -92,7 +95,7 @@ impl Victim {
         flash: &Flash<N>,
         parts: &Parts<M, P>,
     ) -> Option<Ppn> {
-        let units = flash.nand().geometry().units();
+        let units = self.units;
         loop {
             let found = match self.lane.len() as u32 {
                 0 => None,

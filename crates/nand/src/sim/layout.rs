@@ -1,28 +1,6 @@
 //! Page number to (block, page, die), without a division.
 
-use crate::{Geometry, Pbn, Ppn};
-
-/// Divides any `u32` by a fixed one with a multiplication.
-///
-/// `(n + 1) * floor((2^64 - 1) / d) >> 64 == n / d` for all `n`, `d` of 32 bits: the error of the reciprocal
-/// adds up to less than `2^-32`, which is at most the distance `1 / d` to the next quotient.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Divisor {
-    reciprocal: u64,
-    divisor: u32,
-}
-
-impl Divisor {
-    fn new(divisor: u32) -> Divisor {
-        Divisor { reciprocal: u64::MAX / u64::from(divisor), divisor }
-    }
-
-    #[inline(always)]
-    fn divide(self, n: u32) -> (u32, u32) {
-        let quotient = (((u128::from(n) + 1) * u128::from(self.reciprocal)) >> 64) as u32;
-        (quotient, n - quotient * self.divisor)
-    }
-}
+use crate::{Divisor, Geometry, Pbn, Ppn};
 
 /// Where a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +33,7 @@ impl Layout {
         let (row, unit) = self.units.divide(ppn.0);
         let (superblock, page) = self.pages_per_block.divide(row);
         let (_, die) = self.dies.divide(unit);
-        Place { block: Pbn(superblock * self.units.divisor + unit), page, die }
+        Place { block: Pbn(superblock * self.units.get() + unit), page, die }
     }
 
     #[inline(always)]
