@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlkit import _ftlkit
-from ftlkit._errors import DeviceError
+from ftlkit._errors import DeviceError, InputError
 from ftlkit._results import Phase
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Device:
         device: str | os.PathLike[str] = "femu-32g",
         export: int | str | None = None,
         cache: int | str | None = None,
+        wear_gap: int = 0,
     ) -> Device:
         """Makes the image of a fresh device. The file is sparse.
 
@@ -56,13 +57,16 @@ class Device:
             device: a preset or a device file.
             export: capacity that clients see, bytes or text such as ``"30GiB"``.
             cache: memory for mapping: bytes, ``"2MiB"``, or a share such as ``"3%"``.
+            wear_gap: erases that a superblock may lag behind the mean before what it holds is moved; 0: any.
 
         Raises:
-            InputError: the scheme does not fit the device.
+            InputError: the scheme does not fit the device, or a number is out of range.
             FileError: the file cannot be made.
         """
-        words = (None if value is None else str(value) for value in (export, cache))
-        _ftlkit.create_image(os.fspath(path), os.fspath(device), scheme, *words)
+        if not 0 <= wear_gap < 1 << 32:
+            raise InputError(f"wear_gap: {wear_gap} is not from 0 to {(1 << 32) - 1}")
+        exported, memory = (None if value is None else str(value) for value in (export, cache))
+        _ftlkit.create_image(os.fspath(path), os.fspath(device), scheme, exported, memory, wear_gap)
         return cls(path)
 
     def serve(self, address: str | None = None, *, paced: bool = False, read_only: bool = False) -> Device:

@@ -51,8 +51,9 @@ class Nbd:
 
 def test_bytes_are_kept_over_power_off(tmp_path: Path) -> None:
     data = os.urandom(74 * 4096)
-    with ftlkit.Device.create(tmp_path / "disk.ftl", scheme="tpftl", cache="5%", **SMALL) as device:
+    with ftlkit.Device.create(tmp_path / "disk.ftl", scheme="tpftl", cache="5%", wear_gap=16, **SMALL) as device:
         assert device.info["exported_bytes"] == 64 << 20
+        assert device.info["wear_gap"] == 16
         assert repr(device).startswith(f"<Device {tmp_path / 'disk.ftl'}: tpftl on tpftl-512m")
         device.serve()
         assert "served on nbd+unix:///?socket=" in repr(device)
@@ -118,6 +119,8 @@ def test_mistakes(tmp_path: Path) -> None:
         ftlkit.Device.create(path, scheme="pgae", **SMALL)
     with pytest.raises(ftlkit.InputError, match="`-5` is no size"):
         ftlkit.Device.create(path, device="tpftl-512m", export=-5)
+    with pytest.raises(ftlkit.InputError, match="wear_gap: -1 is not from 0 to 4294967295"):
+        ftlkit.Device.create(path, wear_gap=-1, **SMALL)
     device = ftlkit.Device.create(path, **SMALL)
     with pytest.raises(ftlkit.FtlError, match=r"disk\.ftl"):
         ftlkit.Device.create(path, **SMALL)

@@ -227,21 +227,29 @@ impl<S: Scheme, N: Nand> Device<S, N> {
 
     /// Carries out an operation. When it meets a translation page that cannot be read, the device recovers,
     /// as after a power cut, and the operation is carried out again.
-    #[inline]
+    #[inline(always)]
     fn mending<T>(
         &mut self,
         mut act: impl FnMut(&mut S, &mut Flash<N>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let mut result = act(&mut self.scheme, &mut self.flash);
         let mut recoveries = 0;
-        while let Err(Fault::Uncorrectable { ppn, .. }) = result {
-            if !self.flash.is_translation(ppn) || self.flash.is_worn() || recoveries == MOST_RECOVERIES {
-                break;
+        loop {
+            match act(&mut self.scheme, &mut self.flash) {
+                Err(fault) if self.mends(fault, recoveries)? => recoveries += 1,
+                result => return result,
             }
-            recoveries += 1;
-            result = self.recover().and_then(|()| act(&mut self.scheme, &mut self.flash));
         }
-        result
+    }
+
+    /// Recovers from a fault after so many recoveries, if that helps.
+    #[cold]
+    fn mends(&mut self, fault: Fault, recoveries: u32) -> Result<bool, Fault> {
+        let is_lost = matches!(fault, Fault::Uncorrectable { ppn, .. } if self.flash.is_translation(ppn));
+        if !is_lost || self.flash.is_worn() || recoveries == MOST_RECOVERIES {
+            return Ok(false);
+        }
+        self.recover()?;
+        Ok(true)
     }
 
     /// Builds the mapping anew from what is on flash, where translation pages that cannot be read are made

@@ -19,7 +19,7 @@ use crate::checkpoint::{self, Journal, Page, Trim};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash, Known};
 use crate::space::{Found, State, Stream};
-use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Result, Source};
+use nand::{Done, Fault, Nand, Oob, PageKind, Pbn, Ppn, Result, Source};
 use std::ops::Range;
 
 /// A data page that the search found.
@@ -32,6 +32,12 @@ struct Candidate {
     is_current: bool,
     epoch: u32,
     ppn: u32,
+}
+
+impl Candidate {
+    fn new(oob: Oob, is_current: bool, ppn: Ppn) -> Candidate {
+        Candidate { lpn: oob.id, version: oob.version, is_current, epoch: oob.epoch, ppn: ppn.0 }
+    }
 }
 
 #[derive(Default)]
@@ -284,13 +290,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
                 else {
                     continue;
                 };
-                self.candidates.push(Candidate {
-                    lpn: oob.id,
-                    version: oob.version,
-                    is_current: true,
-                    epoch: oob.epoch,
-                    ppn: ppn.0,
-                });
+                self.candidates.push(Candidate::new(oob, true, ppn));
             }
         }
         self.keep_newest();
@@ -349,13 +349,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
                 match oob.kind {
                     PageKind::Data if oob.id < exported_pages => {
                         self.version = self.version.max(oob.version);
-                        self.candidates.push(Candidate {
-                            lpn: oob.id,
-                            version: oob.version,
-                            is_current: oob.epoch == found.epoch,
-                            epoch: oob.epoch,
-                            ppn: ppn.0,
-                        });
+                        self.candidates.push(Candidate::new(oob, oob.epoch == found.epoch, ppn));
                     }
                     PageKind::Translation if oob.id < translation_ids => {
                         self.metadata_version = self.metadata_version.max(oob.version);
@@ -478,13 +472,13 @@ impl<'a, N: Nand> Recovery<'a, N> {
             let stream = if has_room { Stream::COLLECTION } else { Stream::HOST };
             let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
             let content = Content::of(oob);
-            let programmed =
+            let (to, done) =
                 self.flash.program(stream, oob.kind, lpn, content, source, Cause::Recovery, read)?;
-            self.at = self.flash.join(self.at, programmed.1);
+            self.at = self.flash.join(self.at, done);
             // Whoever restores the mapping marks it valid.
-            self.flash.invalidate(programmed.0);
-            *now = Some(programmed.0);
-            moved.push((Lpn(lpn), oob, programmed.0));
+            self.flash.invalidate(to);
+            *now = Some(to);
+            moved.push(Candidate::new(oob, true, to));
         }
         news.moved(moved);
         self.at = self.flash.erase(victim, Cause::Recovery, self.at)?;
@@ -543,17 +537,11 @@ pub(crate) struct News {
 }
 
 impl News {
-    /// Takes note of copies of the newest pages: LPN, OOB, and where the copy is.
-    fn moved(&mut self, copies: Vec<(Lpn, Oob, Ppn)>) {
-        let is_moved = |lpn| copies.binary_search_by_key(&lpn, |(moved, ..)| moved.0).is_ok();
+    /// Takes note of copies of the newest pages, ascending by LPN.
+    fn moved(&mut self, copies: Vec<Candidate>) {
+        let is_moved = |lpn| copies.binary_search_by_key(&lpn, |copy| copy.lpn).is_ok();
         self.written.retain(|candidate| !is_moved(candidate.lpn));
-        self.written.extend(copies.iter().map(|&(lpn, oob, ppn)| Candidate {
-            lpn: lpn.0,
-            version: oob.version,
-            is_current: true,
-            epoch: oob.epoch,
-            ppn: ppn.0,
-        }));
+        self.written.extend(copies);
         self.written.sort_unstable_by_key(|candidate| candidate.lpn);
     }
 

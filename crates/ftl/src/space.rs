@@ -275,8 +275,7 @@ impl Space {
     /// Whether a page that a stream has just been given lies in the first row of its superblock.
     #[inline]
     pub(crate) fn is_in_first_row(&self, stream: Stream, ppn: Ppn) -> bool {
-        let after_first_row = self.superblock_pages.get() - self.units;
-        self.frontiers[stream.0].end - ppn.0 > after_first_row
+        self.frontiers[stream.0].end - ppn.0 > self.superblock_pages.get() - self.units
     }
 
     /// Pages a stream can still write before it opens a superblock.
@@ -312,28 +311,39 @@ impl Space {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     fn superblock_of(&self, ppn: Ppn) -> u32 {
         self.superblock_pages.divide(ppn.0).0
     }
 
     /// The first and one past the last page of a superblock.
     pub fn pages_of(&self, superblock: u32) -> (Ppn, Ppn) {
-        let pages = self.superblock_pages.get();
-        (Ppn(superblock * pages), Ppn((superblock + 1) * pages))
+        [superblock, superblock + 1].map(|it| Ppn(it * self.superblock_pages.get())).into()
     }
 
     /// The next page of a stream, opening a superblock if it has none; `None` when it has none and none is
     /// free. The page must be programmed at once: NAND takes the pages of a block in order.
     ///
     /// Panics when none is free and no block is bad: then whoever writes has not kept the collection reserve.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn allocate<N: Nand>(
         &mut self,
         nand: &N,
         stream: Stream,
         kind: PageKind,
     ) -> Option<(Ppn, u32)> {
+        let frontier = &mut self.frontiers[stream.0];
+        if frontier.cursor == frontier.end || frontier.lane > 0 || frontier.ragged {
+            return self.allocate_slowly(nand, stream, kind);
+        }
+        let ppn = Ppn(frontier.cursor);
+        frontier.cursor += 1;
+        Some((ppn, self.superblocks[frontier.superblock as usize].epoch))
+    }
+
+    /// The same for a stream that has to open a superblock, has a lane, or cannot use some pages.
+    #[inline(never)]
+    fn allocate_slowly<N: Nand>(&mut self, nand: &N, stream: Stream, kind: PageKind) -> Option<(Ppn, u32)> {
         loop {
             let frontier = &mut self.frontiers[stream.0];
             if frontier.cursor == frontier.end {
@@ -342,12 +352,10 @@ impl Space {
                 self.open(nand, stream, superblock, kind);
                 continue;
             }
-            let ppn = frontier.take(self.units);
-            let (superblock, ragged) = (frontier.superblock, frontier.ragged);
-            if ragged && !self.is_next(nand, ppn) {
-                continue;
+            let (ppn, frontier) = (frontier.take(self.units), *frontier);
+            if !frontier.ragged || self.is_next(nand, ppn) {
+                return Some((ppn, self.superblocks[frontier.superblock as usize].epoch));
             }
-            return Some((ppn, self.superblocks[superblock as usize].epoch));
         }
     }
 
@@ -660,9 +668,8 @@ impl Space {
         if capacity > 0 {
             self.free.push_back((superblock, erased));
         }
-        for unit in 0..self.units {
-            self.suspect[(superblock * self.units + unit) as usize] = false;
-        }
+        let blocks = superblock as usize * self.units as usize;
+        self.suspect[blocks..blocks + self.units as usize].fill(false);
     }
 
     fn capacity<N: Nand>(&self, nand: &N, superblock: u32) -> u32 {

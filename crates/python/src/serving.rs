@@ -22,7 +22,7 @@ fn raised(py: Python<'_>, error: &LiveError) -> PyErr {
     class.error(py, error)
 }
 
-/// Makes the image of a fresh device: device, scheme, exported bytes, cache.
+/// Makes the image of a fresh device: device, scheme, exported bytes, cache, erases that wear may differ by.
 #[pyfunction]
 pub(crate) fn create_image(
     py: Python<'_>,
@@ -31,6 +31,7 @@ pub(crate) fn create_image(
     scheme: &str,
     export: Option<&str>,
     cache: Option<&str>,
+    wear_gap: u32,
 ) -> PyResult<()> {
     let wrong = |error: &dyn std::fmt::Display| Class::Input.error(py, error);
     let mut device = nand::Device::load(device).map_err(|error| wrong(&error))?;
@@ -42,7 +43,7 @@ pub(crate) fn create_image(
     let cache = cache.map(str::parse::<CacheSize>).transpose().map_err(|error| wrong(&error))?;
     let cache = cache.unwrap_or(device.sram_bytes.map_or(CacheSize::Share(0.03), CacheSize::Bytes));
     let bytes = cache.bytes(device.exported_pages).map_err(|error| wrong(&error))?;
-    let settings = Settings { parameters: scheme.parameters, ..Settings::new(&scheme.name, bytes) };
+    let settings = Settings { parameters: scheme.parameters, wear_gap, ..Settings::new(&scheme.name, bytes) };
     py.detach(|| live::create(&path, &device, &settings)).map_err(|error| raised(py, &error))
 }
 
@@ -52,7 +53,7 @@ pub(crate) fn describe_image(py: Python<'_>, path: PathBuf) -> PyResult<String> 
     let (device, settings) = live::describe(&path).map_err(|error| raised(py, &error))?;
     let found = json!({
         "device": device.name, "scheme": settings.scheme, "parameters": settings.parameters,
-        "cache_bytes": settings.cache_bytes, "exported_bytes": device.exported_bytes(),
+        "cache_bytes": settings.cache_bytes, "wear_gap": settings.wear_gap, "exported_bytes": device.exported_bytes(),
         "raw_bytes": device.raw_bytes(), "page_bytes": device.geometry.page_bytes,
     });
     Ok(found.to_string())

@@ -358,7 +358,7 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Programs the next page of `stream` and marks it valid. A failed program is repeated on the next page.
-    #[inline]
+    #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     pub fn program(
         &mut self,

@@ -37,6 +37,7 @@ pub struct WholeTable {
 }
 
 impl WholeTable {
+    #[inline(always)]
     fn set(&mut self, table: &Table, lpn: Lpn, ppn: Option<Ppn>) -> Option<Ppn> {
         let vtpn = table.place(lpn).0 .0 as usize;
         self.dirty[vtpn] = true;

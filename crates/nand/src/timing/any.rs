@@ -93,17 +93,17 @@ impl Timing for AnyTiming {
         ask!(self, model => model.arrival())
     }
 
-    #[inline]
+    #[inline(always)]
     fn watch(&mut self, done: Done, tag: u32) {
         ask!(self, model => model.watch(done, tag));
     }
 
-    #[inline]
+    #[inline(always)]
     fn alarm(&mut self, at_ns: u64, tag: u32) {
         ask!(self, model => model.alarm(at_ns, tag));
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(u32, u64)> {
         ask!(self, model => model.next())
     }

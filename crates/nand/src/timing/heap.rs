@@ -42,7 +42,7 @@ impl<E: Copy + Ord> Heap<E> {
         Some(smallest)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, entry: E) {
         if self.hole {
             self.hole = false;

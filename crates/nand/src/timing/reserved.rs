@@ -127,7 +127,7 @@ impl Reserved {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn report(&mut self, at_ns: u64, tag: u32) {
         let at_ns = at_ns.max(self.now_ns);
         // A wrapped sequence number only reorders simultaneous reports, in a way that repeats.
@@ -219,17 +219,17 @@ impl Timing for Reserved {
         Done(self.now_ns)
     }
 
-    #[inline]
+    #[inline(never)]
     fn watch(&mut self, done: Done, tag: u32) {
         self.report(done.0, tag);
     }
 
-    #[inline]
+    #[inline(never)]
     fn alarm(&mut self, at_ns: u64, tag: u32) {
         self.report(at_ns, tag);
     }
 
-    #[inline]
+    #[inline(never)]
     fn next(&mut self) -> Option<(u32, u64)> {
         let report = self.reports.pop()?;
         // After a drain a report may be overdue.
