@@ -15,7 +15,7 @@ use super::{Core, Role, RESERVE};
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::list::NONE;
-use nand::{Fault, Nand};
+use nand::{Done, Fault, Nand};
 
 /// Of the pages that are to be copied by now, so many host pages take one each: a merge that programs many at
 /// once does not stop the next write for as many copies.
@@ -170,7 +170,9 @@ impl Core {
     ) -> Result<bool, Fault> {
         let page = self.valid_page(flash, source, offset);
         match self.lpn(logical, offset).zip(page) {
-            Some((lpn, page)) => Ok(self.copy_page(flash, lpn, page, copy, Cause::Rewrite)?.is_some()),
+            Some((lpn, page)) => {
+                Ok(self.copy_page(flash, lpn, page, copy, Cause::Rewrite, Done::READY)?.is_some())
+            }
             None => self.place_filler(flash, copy, Cause::Rewrite),
         }
     }

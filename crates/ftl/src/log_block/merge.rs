@@ -35,13 +35,14 @@ impl Core {
         logical: u32,
         offset: u32,
         block: u32,
+        after: Done,
     ) -> Result<Copied, Fault> {
         let newest = self.lpn(logical, offset).and_then(|lpn| Some((lpn, self.lookup(flash, lpn)?)));
         let Some((lpn, from)) = newest else {
             let placed = self.place_filler(flash, block, Cause::Merge)?;
             return Ok(if placed { Copied::Filler } else { Copied::Failed });
         };
-        let placed = self.copy_page(flash, lpn, from, block, Cause::Merge)?;
+        let placed = self.copy_page(flash, lpn, from, block, Cause::Merge, after)?;
         flash.counters.moved_data += u64::from(placed.is_some());
         Ok(placed.map_or(Copied::Failed, |ppn| Copied::Page(lpn, ppn)))
     }
@@ -54,9 +55,10 @@ impl Core {
         from: Ppn,
         block: u32,
         cause: Cause,
+        after: Done,
     ) -> Result<Option<Ppn>, Fault> {
         let kind = PageKind::Data;
-        let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
+        let (oob, read) = flash.read_to_move(from, cause, after)?;
         assert!(oob.kind == kind && oob.id == lpn.0, "LPN {} maps to a page of LPN {}", lpn.0, oob.id);
         let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
         let placed = self.pool.place(flash, block, kind, oob.id, Content::of(oob), source, cause, read)?;
@@ -112,7 +114,7 @@ impl Core {
             let block = self.pool.open(flash, false)?;
             self.staged.clear();
             for offset in 0..=last {
-                match self.copy(flash, logical, offset, block)? {
+                match self.copy(flash, logical, offset, block, Done::READY)? {
                     Copied::Page(lpn, ppn) => self.staged.push((lpn, ppn)),
                     Copied::Filler => {}
                     Copied::Failed => {
@@ -145,7 +147,7 @@ impl Core {
         offset: u32,
     ) -> Result<bool, Fault> {
         while self.pool.next(block) < offset {
-            match self.copy(flash, logical, self.pool.next(block), block)? {
+            match self.copy(flash, logical, self.pool.next(block), block, Done::READY)? {
                 Copied::Page(lpn, ppn) => self.record(flash, lpn, ppn, true),
                 Copied::Filler => {}
                 Copied::Failed => return Ok(false),

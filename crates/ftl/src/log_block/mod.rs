@@ -25,6 +25,7 @@
 //! budget. The block map, the log's page map and what a policy adds are: [`Scheme::memory`].
 
 mod journal;
+mod layout;
 mod leveling;
 mod merge;
 pub mod pool;
@@ -41,8 +42,10 @@ use crate::flash::{Content, Flash};
 use crate::log_block::pool::{Pool, NONE};
 use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use journal::Journal;
+use layout::{all_blocks, layout_of, usable_blocks};
+pub use layout::{Layout, Shares};
 use leveling::Leveling;
-use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Pbn, Ppn, Source};
+use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Source};
 
 /// Kinds of merges, and their index in [`stats::MERGES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,86 +76,6 @@ enum Role {
     /// Holds copies of a merge under way, none of them mapped yet.
     Copy,
     Metadata,
-}
-
-/// The sizes that follow from array and configuration.
-#[derive(Clone, Copy, Debug)]
-pub struct Layout {
-    /// Pages of a block.
-    pub block_pages: u32,
-    /// NAND blocks of a block.
-    pub units: u32,
-    /// Pages the host sees.
-    pub exported_pages: u32,
-    /// Logical blocks.
-    pub logical_blocks: u32,
-    /// Log blocks at most.
-    pub log_blocks: u32,
-    /// Pages of the array.
-    pub physical_pages: u32,
-    /// Blocks kept for journal and checkpoints.
-    metadata_blocks: u32,
-    /// Consecutive pages lie in so many logical blocks, one after the other.
-    pub width: u32,
-    /// The same at the end of the device, where fewer are enough.
-    last_width: u32,
-    /// Blocks that merges under way hold beside the log.
-    pub merging: u32,
-    /// The same, a move that levels wear.
-    leveling: u32,
-    /// Log blocks without which the policy cannot work.
-    least_log: u32,
-}
-
-impl Layout {
-    /// Logical block and offset of a page.
-    #[inline]
-    pub fn place(&self, lpn: Lpn) -> (u32, u32) {
-        if self.width == 1 {
-            return (lpn.0 / self.block_pages, lpn.0 % self.block_pages);
-        }
-        let span = self.width * self.block_pages;
-        let (region, within) = (lpn.0 / span, lpn.0 % span);
-        let width = self.width_of(region);
-        (region * self.width + within % width, within / width)
-    }
-
-    /// The page at `offset` of a logical block, which may lie past the end of the device.
-    #[inline]
-    pub fn lpn(&self, logical: u32, offset: u32) -> u32 {
-        let region = logical / self.width;
-        region * self.width * self.block_pages + offset * self.width_of(region) + logical % self.width
-    }
-
-    /// Logical blocks of a region: of those that consecutive pages lie in by turns.
-    #[inline]
-    pub fn width_of(&self, region: u32) -> u32 {
-        let first_of_last = (self.logical_blocks - self.last_width) / self.width;
-        if region == first_of_last {
-            self.last_width
-        } else {
-            self.width
-        }
-    }
-
-    /// The parallel unit on which a logical block of a region has its place.
-    #[inline]
-    pub fn unit_of(&self, logical: u32) -> u32 {
-        logical % self.width
-    }
-
-    /// Pages of a region.
-    pub fn pages_of(&self, region: u32) -> u32 {
-        let span = self.width * self.block_pages;
-        span.min(self.exported_pages - region * span)
-    }
-
-    /// The logical blocks of the regions that `pages` pages from `first` on lie in.
-    fn logicals(&self, first: u32, pages: u32) -> std::ops::Range<u32> {
-        let region = |lpn: u32| self.place(Lpn(lpn)).0 / self.width;
-        let end = (region(first + pages - 1) + 1) * self.width;
-        region(first) * self.width..end.min(self.logical_blocks)
-    }
 }
 
 /// The parameter that every log-block scheme with a log has.
@@ -194,13 +117,32 @@ pub trait Policy: Sized + Clone + Send + 'static {
     /// From the parameters; `layout` says how large everything is.
     fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError>;
 
-    /// How many of the spare blocks are log, and how many merges hold that are under way: for narrow blocks.
-    fn share_out(_config: &Config, _layout: &Layout, spare: u32) -> (u32, u32) {
-        (spare, 0)
+    /// What the spare blocks are for: for narrow blocks.
+    fn share_out(_config: &Config, _layout: &Layout, spare: u32) -> Shares {
+        Shares { log: spare, merging: 0, translation: 0 }
     }
 
     /// Takes over the log blocks that recovery found, oldest first.
     fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, logs: Vec<u32>);
+
+    /// Ends the opening of a device that recovery has left with everything in memory.
+    fn opened<N: Nand>(&mut self, _core: &mut Core, _flash: &mut Flash<N>) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Finds out where `lpn` is, the first of `rest` pages of a request that are read. `false`: flash had to
+    /// be read for that.
+    #[inline]
+    fn look_up<N: Nand>(
+        &mut self,
+        _core: &mut Core,
+        _flash: &mut Flash<N>,
+        _lpn: Lpn,
+        _rest: u32,
+        at: Done,
+    ) -> Result<(bool, Done), Fault> {
+        Ok((true, at))
+    }
 
     /// Writes a page; makes room first.
     fn write<N: Nand>(
@@ -216,6 +158,9 @@ pub trait Policy: Sized + Clone + Send + 'static {
     fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault>;
 
     /// The host is about to trim pages.
+    fn trims(&mut self, _core: &Core, _first: Lpn, _pages: u32) {}
+
+    /// The host has trimmed pages.
     fn trimmed(&mut self, _core: &Core, _first: Lpn, _pages: u32) {}
 
     /// Whether a merge of a logical block is under way, so that its data block need not be moved.
@@ -339,8 +284,9 @@ impl Core {
     /// Log blocks that there may be now: fewer than configured once bad blocks have used up the spare ones.
     /// The block for levelling goes before the policy can work no more.
     pub fn log_limit(&self) -> u32 {
-        let Layout { logical_blocks, metadata_blocks, merging, leveling, least_log, .. } = self.layout;
-        let others = logical_blocks + metadata_blocks + merging + RESERVE;
+        let Layout { logical_blocks, metadata_blocks, merging, translation, leveling, least_log, .. } =
+            self.layout;
+        let others = logical_blocks + metadata_blocks + merging + translation + RESERVE;
         let most = self.pool.total_blocks().saturating_sub(others);
         self.layout.log_blocks.min(most.saturating_sub(leveling).max(most.min(least_log)))
     }
@@ -385,6 +331,17 @@ impl Core {
     /// The LPN of the valid page at `position` of a log block.
     pub(crate) fn log_lpn<N: Nand>(&self, flash: &Flash<N>, block: u32, position: u32) -> Option<Lpn> {
         self.valid_page(flash, block, position).map(|ppn| Lpn(self.lpns[ppn.0 as usize]))
+    }
+
+    /// Opens a block for translation pages on a parallel unit.
+    pub(crate) fn open_translation<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        unit: u32,
+    ) -> Result<u32, Fault> {
+        let block = self.pool.open_on(flash, false, unit)?;
+        self.roles[block as usize] = Role::Metadata;
+        Ok(block)
     }
 
     /// Opens a log block.
@@ -531,6 +488,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         let logs = recover::recover(flash, &mut core)?;
         core.watches = P::WATCHES;
         policy.restore(&mut core, flash, logs);
+        policy.opened(&mut core, flash)?;
         let leveling = Leveling::new(config.wear_gap, all_blocks(&core.pool));
         Ok(LogBlock { core, policy, leveling, base: Lpn(0), size: 0, left: 0 })
     }
@@ -540,11 +498,12 @@ impl<P: Policy> Scheme for LogBlock<P> {
         &mut self,
         flash: &mut Flash<N>,
         lpn: Lpn,
-        _rest: u32,
+        rest: u32,
         at: Done,
     ) -> Result<(Option<Oob>, Done), Fault> {
+        let (is_hit, at) = self.policy.look_up(&mut self.core, flash, lpn, rest, at)?;
         flash.counters.lookups += 1;
-        flash.counters.cmt_hits += 1;
+        flash.counters.cmt_hits += u64::from(is_hit);
         match self.core.lookup(flash, lpn) {
             Some(ppn) => {
                 let (oob, done) = flash.read_data(ppn, lpn, Cause::Host, at)?;
@@ -585,8 +544,10 @@ impl<P: Policy> Scheme for LogBlock<P> {
         pages: u32,
         at: Done,
     ) -> Result<Done, Fault> {
+        self.policy.trims(&self.core, first, pages);
+        let trimmed = self.core.trim(flash, first, pages, at);
         self.policy.trimmed(&self.core, first, pages);
-        self.core.trim(flash, first, pages, at)
+        trimmed
     }
 
     fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done, Fault> {
@@ -661,84 +622,6 @@ fn check_memory<P: Policy>(policy: &P, layout: &Layout, config: &Config) -> Resu
         )));
     }
     Ok(())
-}
-
-/// Blocks that a device must do with: of a fresh array those that are good. An array in use had enough when
-/// it was new: when too many blocks have failed since, it can be read and not written.
-fn usable_blocks<N: Nand>(pool: &Pool, flash: &Flash<N>) -> u32 {
-    let geometry = pool.geometry();
-    let in_use = (0..geometry.blocks()).map(Pbn).any(|block| flash.nand().written(block) > 0);
-    if in_use {
-        all_blocks(pool)
-    } else {
-        pool.total_blocks()
-    }
-}
-
-/// Blocks of the array, as if none was bad.
-fn all_blocks(pool: &Pool) -> u32 {
-    pool.geometry().blocks() / pool.units()
-}
-
-/// The sizes, or why they do not fit the array.
-fn layout_of<P: Policy>(
-    usable: u32,
-    pool: &Pool,
-    page_bytes: u32,
-    config: &Config,
-) -> Result<Layout, ConfigError> {
-    let block_pages = pool.block_pages();
-    let width = if P::NARROW { pool.geometry().units() } else { 1 };
-    let tail = (config.exported_pages.max(1) - 1) % (width * block_pages) + 1;
-    let last_width = tail.div_ceil(block_pages);
-    let logical_blocks = (config.exported_pages - tail.min(config.exported_pages)) / block_pages + last_width;
-    let share: f64 = match P::LEAST_LOG {
-        _ if P::NARROW => 0.0,
-        0 => 0.0,
-        _ => config.number(&P::INFO, LOG.name, 0.0..=100.0)?,
-    };
-    let wanted = (f64::from(logical_blocks) * share / 100.0).ceil() as u32;
-    let mut layout = Layout {
-        block_pages,
-        units: pool.units(),
-        exported_pages: config.exported_pages,
-        logical_blocks,
-        log_blocks: wanted.max(P::LEAST_LOG),
-        physical_pages: pool.geometry().pages(),
-        metadata_blocks: 0,
-        width,
-        last_width,
-        merging: 0,
-        leveling: u32::from(config.wear_gap > 0),
-        least_log: P::LEAST_LOG,
-    };
-    if P::NARROW {
-        // As if no block was bad: then a device is laid out alike whenever it is opened. Bad blocks make the
-        // log smaller ([`Core::log_limit`]).
-        let most = Layout { log_blocks: all_blocks(pool).saturating_sub(logical_blocks), ..layout };
-        let others = journal::blocks_needed(page_bytes, &most) + layout.leveling + RESERVE;
-        let (log, merging) = P::share_out(config, &layout, most.log_blocks.saturating_sub(others));
-        (layout.log_blocks, layout.merging) = (log.max(P::LEAST_LOG), merging);
-    }
-    layout.metadata_blocks = journal::blocks_needed(page_bytes, &layout);
-    let least_log = if P::NARROW { P::LEAST_LOG } else { layout.log_blocks };
-    let log = u64::from(least_log + layout.merging);
-    let free = RESERVE + layout.leveling;
-    let spare = log + u64::from(layout.metadata_blocks) + u64::from(free);
-    let total = u64::from(usable);
-    if config.exported_pages == 0 || u64::from(logical_blocks) + spare > total {
-        return Err(ConfigError(format!(
-            "over-provisioning: {} pages are exported, which are {logical_blocks} logical blocks of {block_pages} pages, \
-             and scheme {} needs {} log blocks, {} for journal and checkpoints and {free} to merge into, of {total} \
-             usable; export from 1 to about {} pages",
-            config.exported_pages,
-            P::INFO.name,
-            log,
-            layout.metadata_blocks,
-            total.saturating_sub(spare) * u64::from(block_pages)
-        )));
-    }
-    Ok(layout)
 }
 
 impl Core {

@@ -76,6 +76,14 @@ pub struct Pool {
     /// Pages that were programmed.
     programmed: u64,
     suspect: Vec<bool>,
+    /// NAND blocks of erased blocks that are erased when there are so many: one that is erased keeps its die
+    /// busy for long, and requests that want all dies wait less often when dies are busy together.
+    pending: VecDeque<(Pbn, Cause)>,
+    together: u32,
+    /// By unit, while that is done.
+    is_erased: Vec<bool>,
+    /// Pages that were programmed when that was done last.
+    erased_at: u64,
     /// Blocks that must be erased, in time, before the host begins another.
     reserve: u32,
     /// By PBN: erases since the pool was made, for levelling of wear; empty without it.
@@ -106,6 +114,10 @@ impl Pool {
             openings: 0,
             programmed: 0,
             suspect: vec![false; nand_blocks as usize],
+            pending: VecDeque::with_capacity(nand_blocks as usize),
+            is_erased: vec![false; lines as usize],
+            together: 1,
+            erased_at: 0,
             reserve: 0,
             erases: Vec::new(),
             geometry,
@@ -130,6 +142,11 @@ impl Pool {
         self.reserve = blocks;
     }
 
+    /// Erases so many NAND blocks together from now on, while there are free ones.
+    pub(crate) fn erase_together(&mut self, blocks: u32) {
+        self.together = blocks.max(1);
+    }
+
     /// Counts erases from now on, and lets blocks begin on each parallel unit by turns: the last NAND blocks
     /// of a block that is not written to its end need no erase, and would else be the same ones each time.
     pub(crate) fn level_wear(&mut self) {
@@ -150,7 +167,7 @@ impl Pool {
     /// Blocks that can be opened.
     #[inline]
     pub fn free_blocks(&self) -> u32 {
-        self.free_count / self.units
+        (self.free_count + self.pending.len() as u32) / self.units
     }
 
     /// Superblocks that the free NAND blocks would make.
@@ -254,15 +271,22 @@ impl Pool {
     /// # Errors
     /// None is free: so many NAND blocks have failed that the reserve could not be kept.
     pub(crate) fn open<N: Nand>(&mut self, flash: &mut Flash<N>, host: bool) -> Result<u32, Fault> {
-        let from = if self.units == 1 { self.longest_free() } else { 0 };
+        let from = if self.units == 1 { self.free_unit(&[]) } else { 0 };
         self.open_on(flash, host, from)
     }
 
-    /// The unit whose next NAND block was freed first, of those that keep another one.
-    fn longest_free(&self) -> u32 {
+    /// The unit to open a narrow block on: of those that keep another one, on the die with the least `load`
+    /// (by die; 0 for those past its end), the one whose next NAND block was freed first.
+    pub(crate) fn free_unit(&self, load: &[u32]) -> u32 {
+        let load_of = |unit| load.get(self.geometry.die_of_unit(unit) as usize).copied().unwrap_or(0);
         let fronts =
             (0..).zip(&self.free).filter_map(|(unit, line)| Some((unit, line.len(), line.front()?.2)));
-        fronts.min_by_key(|&(_, len, freed)| (len < 2, freed)).map_or(0, |(unit, ..)| unit)
+        fronts.min_by_key(|&(unit, len, freed)| (len < 2, load_of(unit), freed)).map_or(0, |(unit, ..)| unit)
+    }
+
+    /// The die of a narrow block.
+    pub(crate) fn die_of(&self, block: u32) -> u32 {
+        self.geometry.die_of_unit(self.geometry.unit_of(Pbn(self.members[(block * self.units) as usize])))
     }
 
     /// As [`Pool::open`], with the block's first page on a parallel unit if that has a free NAND block.
@@ -291,6 +315,9 @@ impl Pool {
         from: u32,
         choose: impl Fn(&Line, &[u32]) -> usize,
     ) -> Result<u32, Fault> {
+        if self.free_count < self.units || (self.units == 1 && self.free[from as usize].is_empty()) {
+            self.erase_pending(flash)?;
+        }
         if self.free_count < self.units {
             return Err(Fault::NoSpace { free: self.free_blocks(), needed: 1 });
         }
@@ -435,12 +462,38 @@ impl Pool {
                 continue;
             }
             self.owner[member.0 as usize] = (NONE, 0);
-            done = self.free_member(flash, member, after, done, cause)?;
+            if self.together > 1 {
+                self.pending.push_back((member, cause));
+            } else {
+                done = self.free_member(flash, member, after, done, cause)?;
+            }
         }
         self.order.unlink(&mut self.blocks, block);
         self.blocks[block as usize] = UNUSED;
         self.unused.push(block);
+        let pause = u64::from(self.together * self.block_pages / 2);
+        if self.pending.len() as u32 >= self.together && self.programmed >= self.erased_at + pause {
+            done = self.erase_pending(flash)?;
+        }
         flash.space.lent(self.free_superblocks());
+        Ok(done)
+    }
+
+    /// Erases what is to be erased together, one NAND block on each parallel unit.
+    fn erase_pending<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
+        self.erased_at = self.programmed;
+        let settled = flash.settle();
+        let mut done = settled;
+        self.is_erased.fill(false);
+        for _ in 0..self.pending.len() {
+            let Some((member, cause)) = self.pending.pop_front() else { break };
+            let unit = self.geometry.unit_of(member) as usize;
+            if std::mem::replace(&mut self.is_erased[unit], true) {
+                self.pending.push_back((member, cause));
+            } else {
+                done = self.free_member(flash, member, settled, done, cause)?;
+            }
+        }
         Ok(done)
     }
 
@@ -489,6 +542,9 @@ impl Pool {
             if flash.nand().written(member) != 0 || flash.nand().is_bad(member) {
                 return Err(format!("NAND block {} is free but written or bad", member.0));
             }
+        }
+        for &(member, _) in &self.pending {
+            seen[member.0 as usize] += 1;
         }
         for block in (0..self.numbers()).filter(|&block| self.is_used(block)) {
             let mut valid = 0;

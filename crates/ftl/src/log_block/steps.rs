@@ -9,7 +9,7 @@ use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::merge::Copied;
 use crate::log_block::pool::NONE;
-use nand::{Fault, Lpn, Nand};
+use nand::{Done, Fault, Lpn, Nand, Ppn};
 
 /// A logical block that is being gathered into another block.
 #[derive(Clone, Debug)]
@@ -29,9 +29,14 @@ impl Merging {
         Merging { logical: NONE, block: NONE, end: 0, staged: Vec::with_capacity(block_pages as usize) }
     }
 
+    /// Offset of the page that is copied next.
+    pub(crate) fn offset(&self) -> u32 {
+        self.staged.len() as u32
+    }
+
     /// Pages still to be copied.
     pub(crate) fn left(&self) -> u32 {
-        self.end - self.staged.len() as u32
+        self.end - self.offset()
     }
 
     /// The page at `offset` is mapped elsewhere from now on.
@@ -67,11 +72,13 @@ impl Core {
         Ok(true)
     }
 
-    /// Copies one page of a merge, or ends it when all are copied. `true`: it has ended.
+    /// Copies one page of a merge, which is known to be where it is `after` that, or ends it when all are
+    /// copied. `true`: it has ended.
     pub(crate) fn step_merge<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         merging: &mut Merging,
+        after: Done,
     ) -> Result<bool, Fault> {
         if merging.block == NONE {
             let unit = self.layout.unit_of(merging.logical);
@@ -81,8 +88,8 @@ impl Core {
             merging.end = self.last_mapped(flash, merging.logical, 0).map_or(0, |last| last + 1);
         }
         if merging.left() > 0 {
-            let offset = merging.staged.len() as u32;
-            match self.copy(flash, merging.logical, offset, merging.block)? {
+            let offset = merging.offset();
+            match self.copy(flash, merging.logical, offset, merging.block, after)? {
                 Copied::Page(..) => merging.staged.push(true),
                 Copied::Filler => merging.staged.push(false),
                 Copied::Failed => {
@@ -129,9 +136,9 @@ impl Core {
         Ok(true)
     }
 
-    /// Opens a log block where a logical block has its place.
-    pub(crate) fn open_log_on<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32) -> Result<u32, Fault> {
-        let block = self.pool.open_on(flash, true, self.layout.unit_of(logical))?;
+    /// Opens a log block on a parallel unit.
+    pub(crate) fn open_log_on<N: Nand>(&mut self, flash: &mut Flash<N>, unit: u32) -> Result<u32, Fault> {
+        let block = self.pool.open_on(flash, true, unit)?;
         self.roles[block as usize] = Role::Log;
         self.log_count += 1;
         Ok(block)
@@ -146,6 +153,13 @@ impl Core {
     pub(crate) fn pages_in_log(&self, logical: u32) -> u32 {
         let lpns = (0..self.layout.block_pages).filter_map(|offset| self.lpn(logical, offset));
         lpns.filter(|lpn| self.log[lpn.0 as usize] != NONE).count() as u32
+    }
+
+    /// The programmed pages of all log blocks.
+    pub(crate) fn log_pages(&self) -> Vec<Ppn> {
+        let logs = (0..self.pool.numbers()).filter(|&block| self.is_log(block));
+        let pages = logs.flat_map(|block| (0..self.pool.next(block)).map(move |position| (block, position)));
+        pages.map(|(block, position)| self.pool.page(block, position)).collect()
     }
 
     /// Programs no further page of a log block.

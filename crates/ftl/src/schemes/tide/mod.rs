@@ -1,4 +1,4 @@
-//! Tide: an exact map in about three bits a page. No paper describes it; docs/schemes/tide.md does.
+//! Tide: an exact map in about two bits a page. No paper describes it; docs/schemes/tide.md does.
 //!
 //! | term | here | where |
 //! | --- | --- | --- |
@@ -6,11 +6,13 @@
 //! | log, log map | log blocks, [`Core::log_page`] | [`crate::log_block`] |
 //! | timetable, bin | [`Timetable`] | `timetable.rs` |
 //! | merge in steps | [`Merging`] | `log_block/steps.rs` |
+//! | places of log pages on flash | [`LogMap`] | `map.rs` |
 //! | a sequence that becomes homes | [`Rises`] | `rise.rs` |
 //! | what is in memory | [`memory::parts`] | `memory.rs` |
 //!
-//! A page is at home, at its offset in its group's home, or in the log; a bit says which, and the log map
-//! says where in the log. So each read is one flash read, whatever was written in which order. A group that
+//! A page is at home, at its offset in its group's home, or in the log. Which pages the log holds is in
+//! memory, and where it holds them, as far as memory goes. So a read of a page at home is one flash read,
+//! whatever was written in which order, and most others are. A group that
 //! is *merged* gets a new home with its newest pages; its old home and its log pages are garbage at once.
 //! All log pages of a group go to the log blocks of one bin. When room is wanted, the groups of the front
 //! bin are merged; after the last one all log blocks of that bin are empty, and are erased without a copy.
@@ -42,23 +44,37 @@
 //!   merge. A group that is not written waits nowhere, and needs no stamp of its last merge.
 //! - **The bins ahead at the mean rate** are sqrt(2 L / S): what an open block a bin loses, and what a bin's
 //!   worth of room loses, is least together there.
+//! - **Of the bins near the one that is due, a group takes the one with the fewest groups on its die.** Else
+//!   the last merges of a bin are all on a few dies, which then get every step, and each host request that
+//!   wants one of them waits.
 //! - **Steps a written page:** what the front bin still has to copy, by the pages that can be written before
 //!   the log is full. So no write finds the log full, and none waits for a merge to end.
-//! - **The budget bounds the log**, as the log map is most of the memory. A small budget makes merges more
-//!   frequent, and reads stay single.
+//! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
+//!   different dies, and each is opened on the die with the fewest. With one a bin, and fewer bins than dies,
+//!   some dies take no host page at all while others have a queue.
+//! - **Blocks are erased together**, one on each die, as many as half of the merges under way: a block that a
+//!   merge has freed is not needed before the next merge on its die. Dies that erase at the same time hold
+//!   requests up less than as many that do so one after the other.
+//! - **The log takes all spare room, and memory takes what it can.** The offsets of log pages are always in
+//!   memory. Places that do not fit are on flash, written back by translation page. When the offsets alone
+//!   take too much, merges come earlier: the log is smaller, and a page costs more writes. Both are in this
+//!   order because a place on flash costs a read of one page, and an early merge copies of a whole group.
 
+mod map;
 mod memory;
 mod rise;
 #[cfg(test)]
 mod tests;
 mod timetable;
 
-use crate::counters::Stat;
+use crate::counters::{Cause, Stat};
 use crate::flash::Flash;
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::steps::Merging;
-use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy};
+use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, Shares};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
+use map::LogMap;
+use memory::Widths;
 use nand::{Done, Fault, Lpn, Nand};
 use rise::Rises;
 use timetable::{Timetable, LEAD, NO_BIN};
@@ -126,12 +142,20 @@ pub struct Tide {
     rest: Option<u8>,
     /// The first `active` of them are under way.
     merges: Vec<Merging>,
+    /// The bins that their groups were in.
+    bins: Vec<u8>,
     active: usize,
     turn: usize,
+    /// Parts of a step that were not made yet.
+    credit: u32,
     /// One bit a group: it is being merged.
     merging: Vec<u64>,
     block_pages: u32,
+    /// By die: open log blocks.
+    load: Vec<u32>,
     rises: Rises,
+    /// Where memory does not hold all places of log pages.
+    map: Option<LogMap>,
 }
 
 impl Tide {
@@ -143,8 +167,8 @@ impl Tide {
         self.merging[group as usize / 64] ^= 1 << (group % 64);
     }
 
-    fn parts(&self, layout: &Layout, entries: u64) -> Vec<(&'static str, u64)> {
-        memory::parts(layout, self.table.bins(), entries, self.rises.bytes())
+    fn parts(&self, layout: &Layout, rows: u64) -> Vec<(&'static str, u64)> {
+        memory::parts(layout, self.table.bins(), rows, self.map.as_ref().map_or(0, LogMap::vtpns))
     }
 
     fn lane_of(&mut self, group: u32) -> &mut Lane {
@@ -154,8 +178,12 @@ impl Tide {
 
     // Writes
 
-    /// The page at `offset` of a group is superseded: a copy of it that was made is not its newest content.
-    fn superseded(&mut self, group: u32, offset: u32) {
+    /// A page of the host was written. A copy that a merge made of it is not its newest content.
+    fn written(&mut self, core: &Core, lpn: Lpn) {
+        if let Some(map) = &mut self.map {
+            map.written(core, lpn);
+        }
+        let (group, offset) = core.place(lpn);
         if self.is_merging(group) {
             let merges = &mut self.merges[..self.active];
             if let Some(merge) = merges.iter_mut().find(|merge| merge.logical == group) {
@@ -178,6 +206,7 @@ impl Tide {
         loop {
             let unit = self.unit_of(core, flash, bin)?;
             if let Some(done) = core.append(flash, unit, lpn, at)? {
+                self.table.next_open(bin);
                 return Ok(done);
             }
         }
@@ -189,24 +218,46 @@ impl Tide {
         {
             return Ok(unit);
         }
-        let unit = core.open_log(flash)?;
+        let unit = core.open_log_on(flash, self.calm_unit(core))?;
         self.table.add_unit(bin, unit);
-        let full = self.table.set_open(bin, Some(unit));
+        let full = self.table.replace_open(bin, unit);
         self.erase_if_dead(core, flash, full)?;
         Ok(unit)
     }
 
-    /// Erases a log block that is written no more, if nothing in it is valid.
+    /// The parallel unit of a log block that is opened: on the die with the fewest that are open.
+    fn calm_unit(&mut self, core: &Core) -> u32 {
+        self.load.fill(0);
+        for bin in 0..self.table.bins() as u8 {
+            for open in self.table.all_open(bin).filter(|&open| core.pool.next(open) < self.block_pages) {
+                self.load[core.pool.die_of(open) as usize] += 1;
+            }
+        }
+        core.pool.free_unit(&self.load)
+    }
+
+    /// Erases a log block that is written no more, if nothing in it is valid, and that is known.
     fn erase_if_dead<N: Nand>(
         &mut self,
         core: &mut Core,
         flash: &mut Flash<N>,
         unit: Option<u32>,
     ) -> Result<(), Fault> {
-        let Some(unit) = unit.filter(|&unit| core.is_dead_log(unit)) else { return Ok(()) };
+        let is_sure = |unit: &u32| self.map.as_ref().is_none_or(|map| map.is_sure(*unit));
+        match unit.filter(is_sure) {
+            Some(unit) if core.is_dead_log(unit) => self.erase_log(core, flash, unit),
+            _ => Ok(()),
+        }
+    }
+
+    /// Erases a log block in which nothing is valid.
+    fn erase_log<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, unit: u32) -> Result<(), Fault> {
         let bin = self.table.bin_of_unit(unit);
         let in_turn = bin == self.table.front() || self.rest == Some(bin);
-        core.release(flash, unit, crate::Cause::Merge)?;
+        core.release(flash, unit, Cause::Merge)?;
+        if let Some(map) = &mut self.map {
+            map.erased(unit);
+        }
         self.table.remove_unit(unit);
         self.rest = self.rest.filter(|&rest| self.table.units_in(rest) > 0);
         flash.counters.collections_data += 1;
@@ -214,12 +265,23 @@ impl Tide {
         Ok(())
     }
 
+    /// Erases what is left of a bin all of whose groups are merged, whatever is known of its log blocks.
+    fn erase_merged<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, bin: u8) -> Result<(), Fault> {
+        if self.map.is_none() || self.table.groups_in(bin) > 0 || self.bins[..self.active].contains(&bin) {
+            return Ok(());
+        }
+        loop {
+            let dead = self.table.units_of(bin).find(|&unit| core.is_dead_log(unit));
+            let Some(unit) = dead else { return Ok(()) };
+            self.erase_log(core, flash, unit)?;
+        }
+    }
+
     /// Erases the log blocks whose last valid page went, but for those that are written.
     fn erase_emptied<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
         while let Some(unit) = core.take_emptied() {
             let bin = self.table.bin_of_unit(unit);
-            let is_known = bin != NO_BIN && core.is_dead_log(unit);
-            if is_known && self.table.open_unit(bin) != Some(unit) {
+            if bin != NO_BIN && !self.table.is_open(unit) {
                 self.erase_if_dead(core, flash, Some(unit))?;
             }
         }
@@ -237,6 +299,7 @@ impl Tide {
     /// must not be full before that.
     fn is_room_wanted(&self, core: &Core) -> bool {
         self.room(core) <= self.table.most_units_soon() + KEPT + self.tail() + self.rises.room()
+            || self.map.as_ref().is_some_and(LogMap::is_short)
     }
 
     /// Log blocks that the host may fill while the last merges of a bin are ended beside the first ones of
@@ -245,7 +308,8 @@ impl Tide {
         self.merges.len() as u32 / 6
     }
 
-    /// Steps for the page that is written next, so that merges free log blocks before the log is full.
+    /// Steps for the page that is written next, so that merges free log blocks before the log is full, and
+    /// memory before the offsets of log pages have theirs.
     fn pace(&self, core: &Core) -> u32 {
         let begun: u32 = self.merges[..self.active].iter().map(Merging::left).sum();
         let (work, kept) = match self.rest {
@@ -257,7 +321,37 @@ impl Tide {
             }
         };
         let pages = self.room(core).saturating_sub(kept) * self.block_pages;
+        let pages = self.map.as_ref().map_or(pages, |map| pages.min(map.pages_left()));
         work.div_ceil(pages.max(1)).max(1)
+    }
+
+    /// Steps to make now. Where merges are under way on few dies, these would get all of them, and what the
+    /// host wants of these dies would wait: then there are fewer. The pace rises as room runs short.
+    fn steps(&mut self, core: &Core) -> u32 {
+        let merges = self.merges.len() as u32;
+        let share = (2 * self.active as u32).clamp(1, merges);
+        self.credit += self.pace(core).min(self.block_pages) * share;
+        let steps = self.credit / merges;
+        self.credit %= merges;
+        steps
+    }
+
+    /// Makes room in memory for a page that goes to the log: evicts places, or merges where there are none.
+    fn make_memory<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        while let Some(map) = &mut self.map {
+            if let Some(done) = map.make_room(core, flash, at)? {
+                return Ok(done);
+            }
+            if !self.step(core, flash)? {
+                break;
+            }
+        }
+        Ok(at)
     }
 
     /// Merges some of what is due, and goes on until a log block can be opened.
@@ -267,7 +361,7 @@ impl Tide {
             return Ok(());
         }
         self.end_stale_rise(core, flash, false)?;
-        for _ in 0..self.pace(core).min(self.block_pages) {
+        for _ in 0..self.steps(core) {
             if !self.step(core, flash)? {
                 break;
             }
@@ -288,16 +382,50 @@ impl Tide {
         }
         let at = self.turn % self.active;
         self.turn = at + 1;
-        if core.step_merge(flash, &mut self.merges[at])? {
+        let known = self.load_for_merge(core, flash, at)?;
+        if core.step_merge(flash, &mut self.merges[at], known)? {
             flash.counters.count(&FULL_MERGES, 1);
             let group = self.merges[at].logical;
+            self.left_log(core, group);
             self.flip_merging(group);
             self.lane_of(group).is_busy = false;
             self.active -= 1;
             self.merges.swap(at, self.active);
+            self.bins.swap(at, self.active);
             self.erase_emptied(core, flash)?;
+            if let Some(rest) = self.rest {
+                self.erase_merged(core, flash, rest)?;
+            }
         }
         Ok(true)
+    }
+
+    /// Brings the place of the page that a merge copies next into memory, and those of its group with it.
+    fn load_for_merge<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        at: usize,
+    ) -> Result<Done, Fault> {
+        let Some(map) = &mut self.map else { return Ok(Done::READY) };
+        let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
+        match core.lpn(group, offset).filter(|&lpn| map.is_away(lpn)) {
+            Some(lpn) => {
+                let layout = *core.layout();
+                let others = (offset + 1..self.block_pages).map(|offset| layout.lpn(group, offset));
+                let others = others.take_while(|&lpn| lpn < layout.exported_pages).map(Lpn);
+                map.load(core, flash, lpn, others, Cause::Merge, Done::READY)
+            }
+            None => Ok(Done::READY),
+        }
+    }
+
+    /// Pages of a group may have left the log.
+    fn left_log(&mut self, core: &Core, group: u32) {
+        if let Some(map) = &mut self.map {
+            let lpns = (0..self.block_pages).filter_map(|offset| core.lpn(group, offset));
+            lpns.for_each(|lpn| map.left(core, lpn));
+        }
     }
 
     /// Begins a merge: of the next group of a lane, or of what is left in the bin before the front. The next
@@ -318,11 +446,11 @@ impl Tide {
                 self.lanes.iter_mut().for_each(|lane| *lane = Lane::new(lane.first));
                 continue;
             }
-            let open = self.table.set_open(front, None);
-            if let Some(open) = open {
+            while let Some(open) = self.table.take_open(front) {
                 core.close_log(open);
                 self.erase_if_dead(core, flash, Some(open))?;
             }
+            self.erase_merged(core, flash, front)?;
             if let Some(rest) = self.rest {
                 // Whatever is not left when the merges under way have ended needs no search.
                 if self.active == 0 {
@@ -374,6 +502,7 @@ impl Tide {
         group: u32,
     ) -> Result<bool, Fault> {
         let pages = core.pages_in_log(group);
+        self.bins[self.active] = self.table.bin_of(group);
         self.table.leave(group, pages);
         if pages == 0 || !core.begin_merge(flash, &mut self.merges[self.active], group)? {
             return Ok(false);
@@ -389,7 +518,7 @@ impl Tide {
 impl Policy for Tide {
     const INFO: Info = Info {
         name: "tide",
-        what: "homes in order, a log merged by timetable: every read is one flash read, with about 3 bits a page",
+        what: "homes in order, a log merged by timetable: every read is one flash read, with about 2 bits a page",
         paper: "none: docs/schemes/tide.md",
         parameters: &[
             Parameter {
@@ -414,59 +543,80 @@ impl Policy for Tide {
     const NARROW: bool = true;
     const WATCHES: bool = true;
 
-    fn share_out(config: &Config, layout: &Layout, spare: u32) -> (u32, u32) {
+    fn share_out(config: &Config, layout: &Layout, spare: u32) -> Shares {
         let wanted = config.number(&Self::INFO, "merges", 0..=u32::MAX).unwrap_or(0);
         let merges = match wanted {
             0 => (spare / 16).clamp(1, layout.width),
             wanted => wanted.min(spare / 4),
         };
         let merging = BLOCKS_A_MERGE * merges;
-        // The largest log whose map the budget has room for.
-        let fits = |log: u32| {
-            let mut layout = *layout;
-            (layout.log_blocks, layout.merging) = (log, merging);
-            let bins = Timetable::bins_for(ahead(config, log).unwrap_or(MOST_BINS));
-            let sequences = Rises::new(&layout, 0).bytes();
-            let parts = memory::parts(&layout, bins, memory::most_entries(&layout), sequences);
-            parts.iter().map(|&(_, bytes)| bytes).sum::<u64>() <= config.cache_bytes
+        // The largest log, and what the budget has to have room for: all places, or those of a small log.
+        let largest = |translation: u32, vtpns: u32| {
+            let fits = |log: u32| {
+                let mut layout = *layout;
+                (layout.log_blocks, layout.merging, layout.translation) = (log, merging, translation);
+                let pages = u64::from(if vtpns > 0 { Self::LEAST_LOG } else { log } * layout.block_pages);
+                let rows = Widths::new(&layout, vtpns > 0).most(&layout, pages);
+                let ahead = ahead(config, log).unwrap_or(MOST_BINS);
+                memory::fixed(&layout, ahead, vtpns) + rows <= config.cache_bytes
+            };
+            let (mut least, mut most) = (0, spare.saturating_sub(merging + translation));
+            while least < most {
+                let middle = least + (most - least).div_ceil(2);
+                (least, most) = if fits(middle) { (middle, most) } else { (least, middle - 1) };
+            }
+            Shares { log: least, merging, translation }
         };
-        let (mut least, mut most) = (Self::LEAST_LOG, spare.saturating_sub(merging).max(Self::LEAST_LOG));
-        while least < most {
-            let middle = least + (most - least).div_ceil(2);
-            (least, most) = if fits(middle) { (middle, most) } else { (least, middle - 1) };
+        let (all, paged) = (largest(0, 0), largest(map::blocks(layout, spare), map::vtpns(layout)));
+        if paged.log > all.log {
+            paged
+        } else {
+            all
         }
-        (least, merging)
     }
 
     fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError> {
         config.number(&Self::INFO, "merges", 0..=layout.physical_pages / layout.block_pages)?;
         let ahead = ahead(config, layout.log_blocks)?;
         let (groups, blocks) = (layout.logical_blocks, layout.physical_pages / layout.block_pages);
+        let merges = (layout.merging / BLOCKS_A_MERGE) as usize;
+        let vtpns = if layout.translation > 0 { map::vtpns(layout) } else { 0 };
+        let fixed = memory::fixed(layout, ahead, vtpns);
+        let limit = config.cache_bytes.saturating_sub(fixed);
         Ok(Tide {
-            table: Timetable::new(groups, blocks, layout.log_blocks, ahead),
+            table: Timetable::new(groups, layout.width, blocks, layout.log_blocks, ahead),
             lanes: (0..layout.width).map(Lane::new).collect(),
             lane: 0,
             rest: None,
-            merges: vec![Merging::new(layout.block_pages); (layout.merging / BLOCKS_A_MERGE) as usize],
+            merges: vec![Merging::new(layout.block_pages); merges],
+            bins: vec![NO_BIN; merges],
             active: 0,
             turn: 0,
+            credit: 0,
             merging: vec![0; groups.div_ceil(64) as usize],
             block_pages: layout.block_pages,
+            load: vec![0; layout.width as usize],
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
+            map: (vtpns > 0).then(|| LogMap::new(layout, blocks, limit)),
         })
     }
 
     /// The log blocks go to the next bins, the oldest first; a group belongs to the bin of its oldest one.
     fn restore<N: Nand>(&mut self, core: &mut Core, flash: &Flash<N>, logs: Vec<u32>) {
+        if let Some(map) = &mut self.map {
+            (0..core.layout().exported_pages).for_each(|lpn| map.written(core, Lpn(lpn)));
+        }
+        core.pool.erase_together(self.merges.len() as u32 / 2);
         let bins = bins_ahead(core.layout().log_blocks).min(self.table.bins() - 3);
         for (at, &unit) in logs.iter().enumerate() {
             let ahead = 1 + (at as u64 * u64::from(bins) / logs.len() as u64) as u32;
             let bin = (ahead % self.table.bins()) as u8;
             self.table.add_unit(bin, unit);
             if core.pool.next(unit) < self.block_pages {
-                if let Some(other) = self.table.set_open(bin, Some(unit)) {
+                if let Some(other) = self.table.replace_open(bin, unit) {
                     core.close_log(other);
                 }
+                self.table.next_open(bin);
             }
             for position in 0..self.block_pages {
                 let Some(lpn) = core.log_lpn(flash, unit, position) else { continue };
@@ -478,6 +628,32 @@ impl Policy for Tide {
         }
     }
 
+    fn opened<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+        self.make_memory(core, flash, Done::READY).map(|_| ())
+    }
+
+    #[inline]
+    fn look_up<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<(bool, Done), Fault> {
+        match &mut self.map {
+            Some(map) if map.is_away(lpn) => {
+                let others = (lpn.0 + 1..lpn.0 + rest).map(Lpn);
+                Ok((false, map.load(core, flash, lpn, others, Cause::Translation, at)?))
+            }
+            Some(map) => {
+                map.used(lpn);
+                Ok((true, at))
+            }
+            None => Ok((true, at)),
+        }
+    }
+
     fn write<N: Nand>(
         &mut self,
         core: &mut Core,
@@ -486,14 +662,19 @@ impl Policy for Tide {
         at: Done,
     ) -> Result<Done, Fault> {
         self.make_room(core, flash)?;
+        let at = self.make_memory(core, flash, at)?;
         let (group, offset) = core.place(page.lpn);
         self.rises.see(page);
+        if let Some(map) = &mut self.map {
+            map.supersedes(core, page.lpn);
+        }
         if let Some(done) = self.write_to_rise(core, flash, (group, offset), page.lpn, at)? {
             return Ok(done);
         }
         if !self.is_merging(group) {
             if let Some(done) = core.write_in_place(flash, page.lpn, at)? {
                 flash.counters.count(&HOME_PAGES, 1);
+                self.written(core, page.lpn);
                 return Ok(done);
             }
         }
@@ -503,7 +684,7 @@ impl Policy for Tide {
             }
         }
         let done = self.write_to_log(core, flash, group, page.lpn, at)?;
-        self.superseded(group, offset);
+        self.written(core, page.lpn);
         Ok(done)
     }
 
@@ -520,7 +701,16 @@ impl Policy for Tide {
         Ok(())
     }
 
+    fn trims(&mut self, core: &Core, first: Lpn, pages: u32) {
+        if let Some(map) = &mut self.map {
+            (first.0..first.0 + pages).for_each(|lpn| map.supersedes(core, Lpn(lpn)));
+        }
+    }
+
     fn trimmed(&mut self, core: &Core, first: Lpn, pages: u32) {
+        if let Some(map) = &mut self.map {
+            (first.0..first.0 + pages).for_each(|lpn| map.left(core, Lpn(lpn)));
+        }
         for merge in &mut self.merges[..self.active] {
             for offset in 0..self.block_pages {
                 let lpn = core.layout().lpn(merge.logical, offset);
@@ -553,15 +743,21 @@ impl Policy for Tide {
     }
 
     fn memory(&self, layout: &Layout) -> Vec<(&'static str, u64)> {
-        self.parts(layout, memory::most_entries(layout))
+        let paged = self.map.is_some();
+        let blocks = if paged { Self::LEAST_LOG } else { layout.log_blocks };
+        let pages = u64::from(blocks) * u64::from(layout.block_pages);
+        self.parts(layout, Widths::new(layout, paged).most(layout, pages))
     }
 
     fn memory_now(&self, core: &Core) -> Vec<(&'static str, u64)> {
-        self.parts(core.layout(), memory::entries(core))
+        self.parts(core.layout(), self.map.as_ref().map_or_else(|| memory::rows(core), LogMap::bytes))
     }
 
     fn check<N: Nand>(&self, core: &Core, _flash: &Flash<N>) -> Result<(), String> {
         self.table.check()?;
+        if let Some(map) = &self.map {
+            map.check(core)?;
+        }
         let under_way: Vec<u32> = self.merges[..self.active].iter().map(|merge| merge.logical).collect();
         let marked = (0..core.layout().logical_blocks).filter(|&group| self.is_merging(group)).count();
         if marked != under_way.len() || under_way.iter().any(|&group| !self.is_merging(group)) {

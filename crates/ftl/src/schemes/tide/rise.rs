@@ -6,6 +6,7 @@
 //! ends before, they are log blocks like others.
 
 use super::{Tide, HOME_PAGES, KEPT};
+use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::list::NONE;
 use crate::log_block::stats::SWITCH_MERGES;
@@ -54,14 +55,13 @@ pub(super) struct Rises {
 }
 
 impl Rises {
-    /// As many as hold a quarter of the log.
+    /// No sequence so far; those of `long` pages are written as regions, 0 for half a region.
     pub(super) fn new(layout: &Layout, long: u32) -> Rises {
         let span = layout.width * layout.block_pages;
-        let most = (layout.log_blocks / layout.width / 4).min(SEQUENCES as u32);
         let idle = Rise { region: NONE, next: 0, blocks: vec![NONE; layout.width as usize], used: 0 };
         Rises {
             sequences: [Sequence::default(); SEQUENCES],
-            rises: vec![idle; most as usize],
+            rises: vec![idle; Rises::most(layout) as usize],
             clock: 0,
             until: 0,
             span,
@@ -70,9 +70,14 @@ impl Rises {
         }
     }
 
+    /// Regions that may be written in order at the same time: as many as hold a quarter of the log.
+    fn most(layout: &Layout) -> u32 {
+        (layout.log_blocks / layout.width / 4).min(SEQUENCES as u32)
+    }
+
     /// Bytes for regions and sequences.
-    pub(super) fn bytes(&self) -> u64 {
-        16 * SEQUENCES as u64 + self.rises.len() as u64 * (12 + 4 * u64::from(self.width))
+    pub(super) fn bytes(layout: &Layout) -> u64 {
+        16 * SEQUENCES as u64 + u64::from(Rises::most(layout)) * (12 + 4 * u64::from(layout.width))
     }
 
     /// Log blocks to be kept for a region that will be begun.
@@ -137,7 +142,7 @@ impl Tide {
             if self.room(core) == 0 {
                 return self.end_rise(core, flash, index).map(|()| None);
             }
-            self.rises.rises[index].blocks[place] = core.open_log_on(flash, group)?;
+            self.rises.rises[index].blocks[place] = core.open_log_on(flash, core.layout().unit_of(group))?;
         }
         let rise = &mut self.rises.rises[index];
         let Some(done) = core.write_next(flash, rise.blocks[place], lpn, at)? else {
@@ -145,7 +150,7 @@ impl Tide {
         };
         flash.counters.count(&HOME_PAGES, 1);
         (rise.next, rise.used) = (within + 1, self.rises.clock);
-        self.superseded(group, offset);
+        self.written(core, lpn);
         if within + 1 == core.layout().pages_of(region) {
             self.end_rise(core, flash, index)?;
         }
@@ -181,8 +186,11 @@ impl Tide {
             if block == NONE {
                 continue;
             }
+            if let Some(map) = &mut self.map {
+                map.erased(block);
+            }
             if core.is_dead_log(block) {
-                core.release(flash, block, crate::Cause::Merge)?;
+                core.release(flash, block, Cause::Merge)?;
                 self.rises.rises[index].blocks[place as usize] = NONE;
                 continue;
             }
@@ -190,6 +198,7 @@ impl Tide {
             if core.can_switch(group) {
                 flash.counters.count(&SWITCH_MERGES, 1);
                 core.switch(flash, group, block)?;
+                self.left_log(core, group);
             } else {
                 core.close_log(block);
                 if self.table.bin_of(group) == super::NO_BIN {

@@ -118,17 +118,59 @@ fn a_sequence_becomes_homes_without_a_copy_and_survives_a_restart() {
 }
 
 #[test]
-fn a_small_budget_makes_the_log_small_and_is_kept() {
+fn a_small_budget_costs_some_second_reads_first_and_then_a_smaller_log() {
     let exported = GEOMETRY.pages() / 100 * 90;
-    let mut writes = Vec::new();
-    for bits in [12, 5, 4] {
-        let mut device = filled(exported, bits);
+    let mut singles = Vec::new();
+    let mut costs = Vec::new();
+    for tenths in [120, 40, 30, 27, 20] {
+        let config = Config::new(exported, u64::from(exported) * tenths / 80);
+        let mut device: Tested = Device::open(array(exported), &config).expect("it fits");
+        write(&mut device, (0..exported).step_by(32), 32);
+        write(&mut device, uniform(2, exported).take(exported as usize), 1);
+        device.take_counters();
         write(&mut device, uniform(1, exported).take(exported as usize), 1);
-        let held = device.memory().bytes();
-        assert!(held <= u64::from(exported) * bits / 8, "{bits} bits a page: {:?}", device.memory());
-        writes.push(device.counters().all_programs());
+        costs.push(device.counters().write_amplification().expect("it was written"));
+        device.take_counters();
+        for lpn in uniform(5, exported).take(20_000) {
+            let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
+                assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
+            });
+            read.expect("it is there");
+        }
+        singles.push(device.counters().host_reads_by_flash_reads[1]);
+        let memory = device.memory();
+        println!(
+            "{tenths}/10 bits: {} single of 20000, WA {:?}, {memory:?}",
+            singles[singles.len() - 1],
+            costs
+        );
+        assert!(memory.bytes() <= config.cache_bytes, "{memory:?}");
+        device.check().expect("it is sound");
     }
-    assert!(writes.is_sorted() && writes[0] < writes[2], "{writes:?}");
+    assert!(singles[0] == 20_000 && singles.iter().all(|&single| single > 18_000), "{singles:?}");
+    // A quarter of the memory less costs a twentieth of the writes; a third less, a log that is too small.
+    assert!(costs[0] == costs[1] && costs[3] < 1.08 * costs[0] && costs[4] > 1.5 * costs[0], "{costs:?}");
+}
+
+#[test]
+fn a_translation_page_that_is_lost_is_made_anew() {
+    let exported = GEOMETRY.pages() / 100 * 90;
+    let options = SimOptions { lost_translation_ppm: 200_000, seed: 7, ..SimOptions::default() };
+    let nand = SimNand::new(&nand::Device::tiny(GEOMETRY, exported), NoClock::new(), options);
+    let config = Config::new(exported, u64::from(exported) * 27 / 80);
+    let mut device: Tested = Device::open(nand, &config).expect("it fits");
+    write(&mut device, (0..exported).step_by(32), 32);
+    for round in 0..8 {
+        write(&mut device, uniform(round, exported).take(4_000), 1);
+        for lpn in uniform(round + 100, exported).take(2_000) {
+            let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
+                assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
+            });
+            assert!(read.expect("it is there").failed == 0);
+        }
+    }
+    assert!(device.counters().rebuilt > 10, "{:?}", device.counters());
+    device.check().expect("it is sound");
 }
 
 #[test]

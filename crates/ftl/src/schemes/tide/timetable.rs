@@ -8,18 +8,27 @@ use crate::list::{linked, Links, List, NONE};
 /// A group that belongs to no bin.
 pub(super) const NO_BIN: u8 = u8::MAX;
 
+/// Log blocks of a bin that are written at the same time, at most.
+pub(super) const MOST_OPEN: usize = 4;
+
+/// Octaves of bins ahead, and of rates.
+const AHEAD_OCTAVES: u32 = 7;
+const RATE_OCTAVES: u32 = 15;
+/// Writes of a group that are counted.
+const MOST_WRITES: u8 = 31;
+
 /// Bins that a parallel unit may be ahead of the front with its merges.
 pub(super) const LEAD: u32 = 2;
 
-/// What the timetable knows of a group, 4 bytes.
+/// What the timetable knows of a group, 3 bytes: 8, 5, 6 and 5 bits.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     bin: u8,
-    /// Bins ahead of the front at its assignment.
+    /// Bins ahead of the front at its assignment, by [`encode`].
     ahead: u8,
     /// Log pages that it gathers while the front moves by a bin, in 1/16, by [`encode`]; 0 for unknown.
     rate: u8,
-    /// Pages that the host wrote to the log since its assignment, at most 255.
+    /// Pages that the host wrote to the log since its assignment, at most [`MOST_WRITES`].
     writes: u8,
 }
 
@@ -29,8 +38,9 @@ struct Bin {
     groups: u32,
     /// Log blocks that hold their pages.
     units: List,
-    /// The one that is written, or [`NONE`].
-    open: u32,
+    /// Those that are written, by turns, as far as they are not [`NONE`].
+    open: [u32; MOST_OPEN],
+    turn: u8,
 }
 
 /// A log block's place in the list of its bin.
@@ -50,6 +60,10 @@ pub(super) struct Timetable {
     /// By block of the pool.
     units: Vec<Unit>,
     front: u32,
+    /// Log blocks of a bin that are written at the same time.
+    open: u8,
+    /// Groups that lie on the same parallel unit are so far apart.
+    width: u32,
     /// Bins ahead at the mean rate.
     ahead: u32,
     /// The sum of the rates, and of how many groups.
@@ -67,13 +81,24 @@ impl Timetable {
         (4 * ahead + 2).clamp(4, u32::from(NO_BIN))
     }
 
-    pub(super) fn new(groups: u32, blocks: u32, log_blocks: u32, ahead: u32) -> Timetable {
+    /// Log blocks of a bin that are written at the same time, on different dies. Half a block is lost with
+    /// each, so there are several where that is at most a sixty-fourth of the log.
+    pub(super) fn open_for(log_blocks: u32, ahead: u32) -> u8 {
+        (log_blocks / (32 * ahead)).clamp(1, MOST_OPEN as u32) as u8
+    }
+
+    pub(super) fn new(groups: u32, width: u32, blocks: u32, log_blocks: u32, ahead: u32) -> Timetable {
         let bins = Timetable::bins_for(ahead);
         Timetable {
             groups: vec![Group { bin: NO_BIN, ahead: 1, rate: 0, writes: 0 }; groups as usize],
-            bins: vec![Bin { groups: 0, units: List::EMPTY, open: NONE }; bins as usize],
+            bins: vec![
+                Bin { groups: 0, units: List::EMPTY, open: [NONE; MOST_OPEN], turn: 0 };
+                bins as usize
+            ],
             units: vec![Unit { links: Links::NONE, bin: NO_BIN }; blocks as usize],
             front: 0,
+            open: Timetable::open_for(log_blocks, ahead),
+            width,
             ahead,
             rates: 0,
             rated: 0,
@@ -123,7 +148,7 @@ impl Timetable {
     pub(super) fn written(&mut self, group: u32) -> u8 {
         let it = self.groups[group as usize];
         if it.bin != NO_BIN {
-            self.groups[group as usize].writes = it.writes.saturating_add(1);
+            self.groups[group as usize].writes = (it.writes + 1).min(MOST_WRITES);
             return it.bin;
         }
         let last = self.bins() - 3;
@@ -137,13 +162,34 @@ impl Timetable {
         };
         // Units may be ahead of the front by some bins.
         let least = (LEAD + 1).min(last);
-        ahead = ahead.clamp(least, last);
+        ahead = self.evenly(group, ahead.clamp(least, last), least);
         while ahead > least && self.is_crowded(self.bin_at(ahead)) {
             ahead -= 1;
         }
         self.assign(group, ahead);
         self.groups[group as usize].writes = 1;
         self.bin_of(group)
+    }
+
+    /// Of the bins up to an eighth before and behind `ahead`, the one with the fewest groups on the parallel
+    /// unit of `group`; of equal ones the nearest. So the merges of a bin end at about the same time on all
+    /// dies.
+    fn evenly(&self, group: u32, ahead: u32, least: u32) -> u32 {
+        let reach = ahead / 8;
+        let first = (ahead - reach).max(least);
+        let last = (ahead + reach).min(self.bins() - 3);
+        let mut counts = [0u16; 64];
+        for other in (group % self.width..self.groups.len() as u32).step_by(self.width as usize) {
+            let bin = u32::from(self.groups[other as usize].bin);
+            if bin < self.bins() {
+                let at = (bin + self.bins() - self.front) % self.bins();
+                if (first..=last).contains(&at) {
+                    counts[(at - first) as usize % 64] += 1;
+                }
+            }
+        }
+        let distance = |at: u32| at.abs_diff(ahead);
+        (first..=last).min_by_key(|&at| (counts[(at - first) as usize % 64], distance(at))).unwrap_or(ahead)
     }
 
     /// A bin keeps its log blocks until its last group is merged, so none may have a large part of the log.
@@ -155,7 +201,7 @@ impl Timetable {
     pub(super) fn assign(&mut self, group: u32, ahead: u32) {
         let bin = self.bin_at(ahead);
         self.groups[group as usize].bin = bin;
-        self.groups[group as usize].ahead = ahead.max(1) as u8;
+        self.groups[group as usize].ahead = encode(ahead.max(1), AHEAD_OCTAVES);
         self.groups[group as usize].writes = 0;
         self.bins[bin as usize].groups += 1;
     }
@@ -169,24 +215,48 @@ impl Timetable {
         self.bins[it.bin as usize].groups -= 1;
         it.bin = NO_BIN;
         let gathered = pages.max(u32::from(it.writes));
-        let now = (gathered * 16 / u32::from(it.ahead)).max(1);
+        let now = (gathered * 16 / decode(it.ahead)).max(1);
         let before = decode(it.rate);
-        let rate = encode(if before == 0 { now } else { (before + now) / 2 });
+        let rate = encode(if before == 0 { now } else { (before + now) / 2 }, RATE_OCTAVES);
         self.rates = self.rates + u64::from(decode(rate)) - u64::from(before);
         self.rated += u64::from(before == 0);
         it.rate = rate;
     }
 
-    /// The log block that a bin's pages are written to.
+    /// The log block that a bin's next page is written to.
     pub(super) fn open_unit(&self, bin: u8) -> Option<u32> {
-        let open = self.bins[bin as usize].open;
+        let it = &self.bins[bin as usize];
+        let open = it.open[it.turn as usize];
         (open != NONE).then_some(open)
     }
 
-    /// Sets, or takes away, the log block that a bin's pages are written to; returns the one before.
-    pub(super) fn set_open(&mut self, bin: u8, unit: Option<u32>) -> Option<u32> {
-        let before = std::mem::replace(&mut self.bins[bin as usize].open, unit.unwrap_or(NONE));
+    /// All log blocks that a bin's pages are written to.
+    pub(super) fn all_open(&self, bin: u8) -> impl Iterator<Item = u32> + use<'_> {
+        self.bins[bin as usize].open.iter().copied().filter(|&open| open != NONE)
+    }
+
+    /// Whether a log block is written.
+    pub(super) fn is_open(&self, unit: u32) -> bool {
+        self.bins[self.bin_of_unit(unit) as usize].open.contains(&unit)
+    }
+
+    /// The next page of a bin goes to another log block, if it has several.
+    pub(super) fn next_open(&mut self, bin: u8) {
+        let it = &mut self.bins[bin as usize];
+        it.turn = (it.turn + 1) % self.open;
+    }
+
+    /// Sets the log block that a bin's next page is written to; returns the one before.
+    pub(super) fn replace_open(&mut self, bin: u8, unit: u32) -> Option<u32> {
+        let it = &mut self.bins[bin as usize];
+        let before = std::mem::replace(&mut it.open[it.turn as usize], unit);
         (before != NONE).then_some(before)
+    }
+
+    /// Takes away a log block that a bin's pages are written to.
+    pub(super) fn take_open(&mut self, bin: u8) -> Option<u32> {
+        let open = self.bins[bin as usize].open.iter_mut().find(|open| **open != NONE)?;
+        Some(std::mem::replace(open, NONE))
     }
 
     /// A log block holds pages of a bin from now on.
@@ -230,30 +300,31 @@ impl Timetable {
             if groups != it.groups as usize {
                 return Err(format!("bin {bin} counts {} groups and has {groups}", it.groups));
             }
-            if it.open != NONE && self.bin_of_unit(it.open) != bin {
-                return Err(format!("bin {bin} writes block {}, which is not its own", it.open));
+            if let Some(open) = self.all_open(bin).find(|&open| self.bin_of_unit(open) != bin) {
+                return Err(format!("bin {bin} writes block {open}, which is not its own"));
             }
         }
         Ok(())
     }
 }
 
-/// A number up to 65,535 in a byte: its octave, and the sixteenth of it. 0 stays 0.
-fn encode(number: u32) -> u8 {
-    if number < 16 {
+/// A number of the first four, or of so many octaves behind them: its octave, and the quarter of it.
+fn encode(number: u32, octaves: u32) -> u8 {
+    let number = number.min((4 << octaves) - 1);
+    if number < 4 {
         return number as u8;
     }
-    let octave = number.min(65_535).ilog2();
-    (((octave - 3) << 4) | ((number.min(65_535) >> (octave - 4)) & 15)) as u8
+    let octave = number.ilog2();
+    (((octave - 1) << 2) | ((number >> (octave - 2)) & 3)) as u8
 }
 
-/// The least number that has this byte.
-fn decode(byte: u8) -> u32 {
-    let byte = u32::from(byte);
-    if byte < 16 {
-        return byte;
+/// The least number that has this code.
+fn decode(code: u8) -> u32 {
+    let code = u32::from(code);
+    if code < 4 {
+        return code;
     }
-    (16 | (byte & 15)) << ((byte >> 4) - 1)
+    (4 | (code & 3)) << ((code >> 2) - 1)
 }
 
 #[cfg(test)]
@@ -261,17 +332,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_keeps_four_bits() {
-        for number in 0..65_536 {
-            let kept = decode(encode(number));
-            assert!(kept <= number && number - kept <= number / 16, "{number} became {kept}");
+    fn a_code_keeps_a_number_to_a_fifth() {
+        for number in 0..1 << 16 {
+            let kept = decode(encode(number, RATE_OCTAVES));
+            assert!(kept <= number && number - kept <= number / 5, "{number} became {kept}");
         }
-        assert_eq!(decode(encode(1 << 20)), decode(encode(65_535)));
+        assert!(encode(u32::MAX, RATE_OCTAVES) < 64 && encode(u32::MAX, AHEAD_OCTAVES) < 32);
+        assert!(decode(encode(255, AHEAD_OCTAVES)) >= 224);
     }
 
     #[test]
     fn a_hot_group_comes_round_often() {
-        let mut table = Timetable::new(64, 8, 8, 8);
+        let mut table = Timetable::new(64, 1, 8, 8, 8);
         for group in 0..64 {
             table.written(group);
         }
@@ -279,7 +351,7 @@ mod tests {
             for _ in 0..if group == 0 { 64 } else { 4 } {
                 table.written(group);
             }
-            table.groups[group as usize].ahead = 8;
+            table.groups[group as usize].ahead = encode(8, AHEAD_OCTAVES);
             table.leave(group, 4);
         }
         let ahead = |bin: u8| u32::from(bin);

@@ -1,0 +1,539 @@
+//! The log map where memory does not hold all of it.
+//!
+//! Which pages the log holds is always in memory ([`memory`](super::memory)), so a page at home is read at
+//! once. The places of log pages are in memory while there is room. The others are on flash, in
+//! **translation pages**: each holds, for a range of LPNs, which of them were in the log and their places.
+//!
+//! | when | what happens | charged |
+//! | --- | --- | --- |
+//! | a page is read whose place is on flash | its translation page is read; its place is kept, and those of the pages that the request reads next | a read |
+//! | a merge copies such a page | the same for the pages of its group | a read |
+//! | a page is written | its new place is in memory; the old one is not asked for | - |
+//! | memory is short | all places of the translation page used least recently are evicted | - |
+//! | they are dirty | they are written back | a program; a read, if some were on flash alone |
+//!
+//! **Superseded pages.** A page that is written again while its old place is on flash leaves a page in some
+//! log block that nobody knows to be invalid. Nobody needs to: log blocks are erased when the last group of
+//! their bin is merged. Only a log block that is empty before its turn is not noticed
+//! ([`LogMap::is_sure`]).
+//!
+//! **Power cuts.** Translation pages are swap space: recovery finds all places in the OOB of log blocks and in
+//! the checkpoint, as it does without them, and erases these pages. One that cannot be read is rebuilt from
+//! the OOB of all log blocks.
+//!
+//! The simulator keeps all places in an array ([`Core::log_page`]). What it reads from flash must agree with
+//! that.
+
+use super::memory::{shelf_bytes, Widths, GRAIN, SHELF};
+use crate::counters::Cause;
+use crate::flash::{Content, Flash};
+use crate::list::{linked, Links, List, NONE};
+use crate::log_block::{Core, Layout};
+use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
+
+/// Of the bytes of rows, an eighth is kept for places: those of pages just written have to be in memory, and
+/// the more of them one translation page takes, the fewer programs they cost.
+const SHARE_OF_PLACES: u64 = 8;
+
+/// Pages of a group, and those of them whose place is in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Row {
+    pages: u16,
+    here: u16,
+}
+
+/// What is known of a translation page.
+#[derive(Clone, Copy, Debug)]
+struct Translation {
+    links: Links,
+    /// Where it is; [`NONE`] before it was written.
+    ppn: u32,
+    /// Pages of its range in the log, and those of them whose place is in memory.
+    pages: u32,
+    here: u32,
+    /// Places in memory are newer than on flash.
+    is_dirty: bool,
+}
+
+linked!(Translation);
+
+/// Which pages the log holds, and of which of them the place is in memory.
+#[derive(Clone, Debug)]
+pub(super) struct LogMap {
+    widths: Widths,
+    /// Bytes that rows may take.
+    limit: u64,
+    /// Bytes that they take.
+    bytes: u64,
+    /// Places in memory.
+    here: u32,
+    /// A bit a page: the log holds it.
+    in_log: Vec<u64>,
+    /// A bit a page: its place is in memory.
+    in_memory: Vec<u64>,
+    /// By group.
+    rows: Vec<Row>,
+    /// Bits of the rows on each shelf.
+    shelves: Vec<u32>,
+    /// LPNs of a translation page.
+    span: u32,
+    vtpns: Vec<Translation>,
+    /// Translation pages of which places are in memory, the one used last at the head.
+    used: List,
+    /// Blocks that hold translation pages, with how many that are valid. The last one is written.
+    blocks: Vec<(u32, u32)>,
+    most_blocks: u32,
+    /// Pages that are written to each.
+    pages_a_block: u32,
+    /// The parallel unit that the last one is on.
+    unit: u32,
+    /// By block of the pool: pages superseded that nobody knows of.
+    unknown: Vec<u16>,
+    buffer: Vec<u8>,
+}
+
+fn bit(bits: &[u64], at: u32) -> bool {
+    bits[at as usize / 64] >> (at % 64) & 1 == 1
+}
+
+/// Sets a bit; returns whether it was another one.
+fn set(bits: &mut [u64], at: u32, to: bool) -> bool {
+    let (word, mask) = (&mut bits[at as usize / 64], 1 << (at % 64));
+    let before = *word & mask != 0;
+    *word = if to { *word | mask } else { *word & !mask };
+    before != to
+}
+
+/// Bytes of a place in a translation page.
+fn place_bytes(layout: &Layout) -> u32 {
+    (u32::BITS - layout.physical_pages.leading_zeros()).div_ceil(8)
+}
+
+/// LPNs whose places fit a translation page, should the log hold all of them.
+fn span(layout: &Layout) -> u32 {
+    (layout.page_bytes * 8 / (1 + 8 * place_bytes(layout))) & !7
+}
+
+/// Translation pages.
+pub(super) fn vtpns(layout: &Layout) -> u32 {
+    layout.exported_pages.div_ceil(span(layout))
+}
+
+/// Blocks for them, of so many that are spare: a quarter more than they fill, so that blocks to be collected
+/// are partly empty, and two to begin with. Where much is spare, much of the map is on flash. Then there is
+/// one for each parallel unit, and none of them is filled, as the map is read from all of them at once.
+pub(super) fn blocks(layout: &Layout, spare: u32) -> u32 {
+    let pages = vtpns(layout);
+    ((pages + pages / 4).div_ceil(layout.block_pages) + 2).max((spare / 64).min(layout.width))
+}
+
+impl LogMap {
+    /// A log without pages, with so many bytes for rows.
+    pub(super) fn new(layout: &Layout, blocks_of_pool: u32, limit: u64) -> LogMap {
+        let widths = Widths::new(layout, true);
+        let groups = layout.logical_blocks;
+        let in_shelf = |first: u32| (groups - first).min(SHELF) * widths.row(0, 0);
+        let shelves: Vec<u32> = (0..groups).step_by(SHELF as usize).map(in_shelf).collect();
+        let (pages, others) = (vtpns(layout), layout.translation.saturating_sub(2).max(1));
+        let pages_a_block = ((pages + pages / 4) / others + 1).min(layout.block_pages);
+        let none = Translation { links: Links::NONE, ppn: NONE, pages: 0, here: 0, is_dirty: false };
+        LogMap {
+            widths,
+            limit,
+            bytes: shelves.iter().map(|&bits| shelf_bytes(bits)).sum(),
+            here: 0,
+            in_log: vec![0; layout.exported_pages.div_ceil(64) as usize],
+            in_memory: vec![0; layout.exported_pages.div_ceil(64) as usize],
+            rows: vec![Row::default(); groups as usize],
+            shelves,
+            span: span(layout),
+            vtpns: vec![none; vtpns(layout) as usize],
+            used: List::EMPTY,
+            blocks: Vec::with_capacity(layout.translation as usize + 1),
+            most_blocks: layout.translation,
+            pages_a_block,
+            unit: 0,
+            unknown: vec![0; blocks_of_pool as usize],
+            buffer: vec![0; layout.page_bytes as usize],
+        }
+    }
+
+    /// Bytes of the rows.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Translation pages.
+    pub(super) fn vtpns(&self) -> u32 {
+        self.vtpns.len() as u32
+    }
+
+    /// Whether the log holds a page whose place is on flash alone.
+    #[inline]
+    pub(super) fn is_away(&self, lpn: Lpn) -> bool {
+        bit(&self.in_log, lpn.0) && !bit(&self.in_memory, lpn.0)
+    }
+
+    /// Whether everything in a log block that is not valid is known not to be.
+    pub(super) fn is_sure(&self, block: u32) -> bool {
+        self.unknown[block as usize] == 0
+    }
+
+    /// Nothing is left in a log block, or it is none any more.
+    pub(super) fn erased(&mut self, block: u32) {
+        self.unknown[block as usize] = 0;
+    }
+
+    // Rows
+
+    fn change(&mut self, group: u32, change: impl FnOnce(&mut Row)) {
+        let row = &mut self.rows[group as usize];
+        let before = self.widths.row(row.pages.into(), row.here.into());
+        change(row);
+        let after = self.widths.row(row.pages.into(), row.here.into());
+        let shelf = &mut self.shelves[(group / SHELF) as usize];
+        self.bytes -= shelf_bytes(*shelf);
+        *shelf = *shelf - before + after;
+        self.bytes += shelf_bytes(*shelf);
+    }
+
+    fn take_in(&mut self, group: u32, lpn: Lpn) {
+        if set(&mut self.in_memory, lpn.0, true) {
+            self.change(group, |row| row.here += 1);
+            self.here += 1;
+            let vtpn = lpn.0 / self.span;
+            self.vtpns[vtpn as usize].here += 1;
+            if self.vtpns[vtpn as usize].here == 1 {
+                self.used.push_front(&mut self.vtpns, vtpn);
+            }
+        }
+    }
+
+    fn put_out(&mut self, group: u32, lpn: Lpn) {
+        if set(&mut self.in_memory, lpn.0, false) {
+            self.change(group, |row| row.here -= 1);
+            self.here -= 1;
+            let vtpn = lpn.0 / self.span;
+            self.vtpns[vtpn as usize].here -= 1;
+            if self.vtpns[vtpn as usize].here == 0 {
+                self.vtpns[vtpn as usize].is_dirty = false;
+                self.used.unlink(&mut self.vtpns, vtpn);
+            }
+        }
+    }
+
+    /// A page is read whose place is in memory, or which is at home.
+    #[inline]
+    pub(super) fn used(&mut self, lpn: Lpn) {
+        if bit(&self.in_memory, lpn.0) {
+            self.touch(lpn.0 / self.span);
+        }
+    }
+
+    /// The places of a translation page are used.
+    fn touch(&mut self, vtpn: u32) {
+        if self.used.head() != vtpn && self.vtpns[vtpn as usize].here > 0 {
+            self.used.unlink(&mut self.vtpns, vtpn);
+            self.used.push_front(&mut self.vtpns, vtpn);
+        }
+    }
+
+    /// A page is about to be written, or trimmed.
+    pub(super) fn supersedes(&mut self, core: &Core, lpn: Lpn) {
+        if !self.is_away(lpn) {
+            return;
+        }
+        if let Some(ppn) = core.log_page(lpn) {
+            self.unknown[core.pool.place_of(ppn).0 as usize] += 1;
+        }
+    }
+
+    /// A page was written, to the log or to its home.
+    pub(super) fn written(&mut self, core: &Core, lpn: Lpn) {
+        if core.log_page(lpn).is_none() {
+            return self.left(core, lpn);
+        }
+        let (group, vtpn) = (core.place(lpn).0, lpn.0 / self.span);
+        if set(&mut self.in_log, lpn.0, true) {
+            self.change(group, |row| row.pages += 1);
+            self.vtpns[vtpn as usize].pages += 1;
+        }
+        self.take_in(group, lpn);
+        self.vtpns[vtpn as usize].is_dirty = true;
+        self.touch(vtpn);
+    }
+
+    /// A page may have left the log.
+    pub(super) fn left(&mut self, core: &Core, lpn: Lpn) {
+        if bit(&self.in_log, lpn.0) && core.log_page(lpn).is_none() {
+            let group = core.place(lpn).0;
+            self.put_out(group, lpn);
+            set(&mut self.in_log, lpn.0, false);
+            self.change(group, |row| row.pages -= 1);
+            self.vtpns[(lpn.0 / self.span) as usize].pages -= 1;
+        }
+    }
+
+    // Memory
+
+    /// Whether there is room for one more page with its place.
+    fn has_room(&self) -> bool {
+        self.bytes + GRAIN <= self.limit
+    }
+
+    /// Bytes that the offsets of log pages may take.
+    fn most_offsets(&self) -> u64 {
+        self.limit - self.limit / SHARE_OF_PLACES
+    }
+
+    /// Pages that the log can take before their offsets have all the memory that they may have.
+    pub(super) fn pages_left(&self) -> u32 {
+        let offsets = self.bytes.saturating_sub(self.widths.places(self.here));
+        let left = self.most_offsets().saturating_sub(offsets) * 8 / u64::from(self.widths.bits_of_offset());
+        left.min(u64::from(u32::MAX)) as u32
+    }
+
+    /// Whether these are few: a sixteenth of all that there can be.
+    pub(super) fn is_short(&self) -> bool {
+        let most = self.most_offsets() * 8 / u64::from(self.widths.bits_of_offset());
+        u64::from(self.pages_left()) <= most / 16
+    }
+
+    /// Evicts places until there is room for one more page, but not those of one translation page. `None`:
+    /// no more can be evicted.
+    fn evict_for<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        keep: u32,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        let mut at = at;
+        while !self.has_room() {
+            let coldest = self.used.tail();
+            if coldest == NONE || coldest == keep {
+                return Ok(None);
+            }
+            at = self.evict(core, flash, coldest, at)?;
+        }
+        Ok(Some(at))
+    }
+
+    /// As [`LogMap::evict_for`], any places.
+    pub(super) fn make_room<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        at: Done,
+    ) -> Result<Option<Done>, Fault> {
+        self.evict_for(core, flash, NONE, at)
+    }
+
+    /// Evicts the places of a translation page; writes them back if they are newer than on flash.
+    fn evict<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        vtpn: u32,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let Translation { is_dirty, pages, here, .. } = self.vtpns[vtpn as usize];
+        let mut done = at;
+        if is_dirty {
+            if here < pages {
+                done = self.read(core, flash, vtpn, Cause::Translation, done)?;
+            }
+            done = self.write(core, flash, vtpn, Cause::Translation, done)?;
+        }
+        flash.counters.replaced += 1;
+        flash.counters.replaced_dirty += u64::from(is_dirty);
+        let first = vtpn * self.span;
+        for lpn in (first..(first + self.span).min(core.layout().exported_pages)).map(Lpn) {
+            if bit(&self.in_memory, lpn.0) {
+                self.put_out(core.place(lpn).0, lpn);
+            }
+        }
+        Ok(done)
+    }
+
+    // Translation pages
+
+    /// Brings the place of a page into memory, and those of others in the same translation page while there
+    /// is room.
+    pub(super) fn load<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        others: impl Iterator<Item = Lpn>,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let vtpn = lpn.0 / self.span;
+        self.touch(vtpn);
+        // Without room, the place is taken from the page buffer.
+        let at = self.evict_for(core, flash, vtpn, at)?.unwrap_or(at);
+        let done = self.read(core, flash, vtpn, cause, at)?;
+        for (nth, lpn) in std::iter::once(lpn).chain(others).enumerate() {
+            if lpn.0 / self.span == vtpn && self.is_away(lpn) && self.has_room() {
+                self.take_in(core.place(lpn).0, lpn);
+                flash.counters.prefetched += u64::from(nth > 0);
+            }
+        }
+        self.touch(vtpn);
+        Ok(done)
+    }
+
+    /// Reads a translation page. One that cannot be read is made anew from the OOB of the log.
+    fn read<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        vtpn: u32,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let ppn = Ppn(self.vtpns[vtpn as usize].ppn);
+        match flash.read_metadata(ppn, PageKind::Translation, cause, at) {
+            Ok(done) => {
+                self.compare(core, flash.buffer(), vtpn);
+                Ok(done)
+            }
+            Err(Fault::Uncorrectable { done, .. }) => {
+                let mut scanned = done;
+                for ppn in core.log_pages() {
+                    let (_, seen) = match flash.scan(ppn, Cause::Recovery, done) {
+                        Err(Fault::Uncorrectable { done, .. }) => (None, done),
+                        scan => scan?,
+                    };
+                    scanned = flash.join(scanned, seen);
+                }
+                flash.counters.rebuilt += 1;
+                self.write(core, flash, vtpn, cause, scanned)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Programs a translation page.
+    fn write<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        vtpn: u32,
+        cause: Cause,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let content = Content::version(flash.next_metadata_version());
+        loop {
+            let length = self.fill(core, vtpn);
+            let from = Source::Metadata(&self.buffer[..length]);
+            let kind = PageKind::Translation;
+            let open = self.blocks.last().map(|it| it.0);
+            let placed = match open.filter(|&open| core.pool.next(open) < self.pages_a_block) {
+                Some(open) => core.pool.append(flash, open, kind, vtpn, content, from, cause, at)?,
+                None => None,
+            };
+            let Some((ppn, done)) = placed else {
+                self.open(core, flash)?;
+                continue;
+            };
+            self.count(core, vtpn, false);
+            self.vtpns[vtpn as usize].ppn = ppn.0;
+            self.vtpns[vtpn as usize].is_dirty = false;
+            self.count(core, vtpn, true);
+            return Ok(done);
+        }
+    }
+
+    /// Counts a translation page in its block, or no more.
+    fn count(&mut self, core: &Core, vtpn: u32, is_there: bool) {
+        let ppn = self.vtpns[vtpn as usize].ppn;
+        if ppn == NONE {
+            return;
+        }
+        let block = core.pool.place_of(Ppn(ppn)).0;
+        if let Some((_, valid)) = self.blocks.iter_mut().find(|it| it.0 == block) {
+            *valid = if is_there { *valid + 1 } else { *valid - 1 };
+        }
+    }
+
+    /// Opens a block for translation pages, and collects one if there are too many.
+    fn open<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+        self.unit = (self.unit + 1) % core.layout().width;
+        self.blocks.push((core.open_translation(flash, self.unit)?, 0));
+        if self.blocks.len() as u32 <= self.most_blocks {
+            return Ok(());
+        }
+        let full = 0..self.blocks.len() - 1;
+        let Some(at) = full.min_by_key(|&at| self.blocks[at].1) else { return Ok(()) };
+        let (victim, _) = self.blocks.remove(at);
+        for vtpn in 0..self.vtpns() {
+            let ppn = self.vtpns[vtpn as usize].ppn;
+            if ppn != NONE && core.pool.place_of(Ppn(ppn)).0 == victim {
+                let read = self.read(core, flash, vtpn, Cause::Collection, Done::READY)?;
+                if self.vtpns[vtpn as usize].ppn == ppn {
+                    self.write(core, flash, vtpn, Cause::Collection, read)?;
+                }
+            }
+        }
+        flash.counters.collections_translation += 1;
+        core.release(flash, victim, Cause::Collection).map(|_| ())
+    }
+
+    /// Makes the content of a translation page: a bit for each LPN, and a place for each bit. Returns its
+    /// length.
+    fn fill(&mut self, core: &Core, vtpn: u32) -> usize {
+        let (first, bytes) = (vtpn * self.span, place_bytes(core.layout()) as usize);
+        let map = self.span as usize / 8;
+        self.buffer[..map].fill(0);
+        let mut at = map;
+        for lpn in first..(first + self.span).min(core.layout().exported_pages) {
+            if let Some(ppn) = core.log_page(Lpn(lpn)) {
+                self.buffer[(lpn - first) as usize / 8] |= 1 << (lpn % 8);
+                self.buffer[at..at + bytes].copy_from_slice(&ppn.0.to_le_bytes()[..bytes]);
+                at += bytes;
+            }
+        }
+        at
+    }
+
+    /// Compares a translation page with the array of the simulator.
+    fn compare(&self, core: &Core, page: &[u8], vtpn: u32) {
+        let (first, bytes) = (vtpn * self.span, place_bytes(core.layout()) as usize);
+        let mut at = self.span as usize / 8;
+        for lpn in first..(first + self.span).min(core.layout().exported_pages) {
+            let is_there = page[(lpn - first) as usize / 8] >> (lpn % 8) & 1 == 1;
+            if self.is_away(Lpn(lpn)) {
+                let mut place = [0; 4];
+                place[..bytes].copy_from_slice(&page[at..at + bytes]);
+                let ppn = is_there.then_some(Ppn(u32::from_le_bytes(place)));
+                assert!(ppn == core.log_page(Lpn(lpn)), "translation page {vtpn} has LPN {lpn} at {ppn:?}");
+            }
+            at += if is_there { bytes } else { 0 };
+        }
+    }
+
+    /// Checks the counts against the pages, and these against the array of the simulator.
+    pub(super) fn check(&self, core: &Core) -> Result<(), String> {
+        let mut rows = vec![Row::default(); self.rows.len()];
+        for lpn in (0..core.layout().exported_pages).map(Lpn) {
+            let (in_log, in_memory) = (bit(&self.in_log, lpn.0), bit(&self.in_memory, lpn.0));
+            if in_log != core.log_page(lpn).is_some() || (in_memory && !in_log) {
+                return Err(format!("the log map has LPN {} as {in_log}, {in_memory}", lpn.0));
+            }
+            let row = &mut rows[core.place(lpn).0 as usize];
+            (row.pages, row.here) = (row.pages + u16::from(in_log), row.here + u16::from(in_memory));
+        }
+        if let Some(group) = (0..rows.len()).find(|&group| rows[group] != self.rows[group]) {
+            return Err(format!(
+                "group {group} has {:?}, and {:?} is counted",
+                rows[group], self.rows[group]
+            ));
+        }
+        if self.bytes > self.limit && self.here > 0 {
+            return Err(format!("the rows of the log map take {} bytes of {}", self.bytes, self.limit));
+        }
+        Ok(())
+    }
+}
