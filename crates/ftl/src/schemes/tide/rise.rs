@@ -70,9 +70,9 @@ impl Rises {
         }
     }
 
-    /// Regions that may be written in order at the same time: as many as hold a quarter of the log.
+    /// Regions that may be written in order at the same time: as many as hold three quarters of the log.
     fn most(layout: &Layout) -> u32 {
-        (layout.log_blocks / layout.width / 4).min(SEQUENCES as u32)
+        (3 * layout.log_blocks / layout.width / 4).min(SEQUENCES as u32)
     }
 
     /// Bytes for regions and sequences.
