@@ -80,13 +80,8 @@ pub(super) struct LogMap {
     vtpns: Vec<Translation>,
     /// Translation pages of which places are in memory, the one used last at the head.
     used: List,
-    /// Blocks that hold translation pages, with how many that are valid. The last one is written.
-    blocks: Vec<(u32, u32)>,
-    most_blocks: u32,
-    /// Pages that are written to each.
-    pages_a_block: u32,
-    /// The parallel unit that the last one is on.
-    unit: u32,
+    /// The blocks that hold translation pages: page n is in number n mod their count, or [`NONE`] yet.
+    blocks: Vec<u32>,
     /// By block of the pool: pages superseded that nobody knows of.
     unknown: Vec<u16>,
     buffer: Vec<u8>,
@@ -119,12 +114,11 @@ pub(super) fn vtpns(layout: &Layout) -> u32 {
     layout.exported_pages.div_ceil(span(layout))
 }
 
-/// Blocks for them, of so many that are spare: a quarter more than they fill, so that blocks to be collected
-/// are partly empty, and two to begin with. Where much is spare, much of the map is on flash. Then there is
-/// one for each parallel unit, and none of them is filled, as the map is read from all of them at once.
+/// Blocks for them, of so many that are spare: twice what they fill, so that a full one is at most half valid,
+/// and one that takes the place of a full one. Where much is spare, much of the map is on flash: then one
+/// on each parallel unit, as it is read from all of them at once.
 pub(super) fn blocks(layout: &Layout, spare: u32) -> u32 {
-    let pages = vtpns(layout);
-    ((pages + pages / 4).div_ceil(layout.block_pages) + 2).max((spare / 64).min(layout.width))
+    (2 * vtpns(layout)).div_ceil(layout.block_pages).max((spare / 64).min(layout.width)) + 1
 }
 
 impl LogMap {
@@ -134,8 +128,6 @@ impl LogMap {
         let groups = layout.logical_blocks;
         let in_shelf = |first: u32| (groups - first).min(SHELF) * widths.row(0, 0);
         let shelves: Vec<u32> = (0..groups).step_by(SHELF as usize).map(in_shelf).collect();
-        let (pages, others) = (vtpns(layout), layout.translation.saturating_sub(2).max(1));
-        let pages_a_block = ((pages + pages / 4) / others + 1).min(layout.block_pages);
         let none = Translation { links: Links::NONE, ppn: NONE, pages: 0, here: 0, is_dirty: false };
         LogMap {
             widths,
@@ -149,10 +141,7 @@ impl LogMap {
             span: span(layout),
             vtpns: vec![none; vtpns(layout) as usize],
             used: List::EMPTY,
-            blocks: Vec::with_capacity(layout.translation as usize + 1),
-            most_blocks: layout.translation,
-            pages_a_block,
-            unit: 0,
+            blocks: vec![NONE; layout.translation.saturating_sub(1).max(1) as usize],
             unknown: vec![0; blocks_of_pool as usize],
             buffer: vec![0; layout.page_bytes as usize],
         }
@@ -429,56 +418,46 @@ impl LogMap {
             let length = self.fill(core, vtpn);
             let from = Source::Metadata(&self.buffer[..length]);
             let kind = PageKind::Translation;
-            let open = self.blocks.last().map(|it| it.0);
-            let placed = match open.filter(|&open| core.pool.next(open) < self.pages_a_block) {
-                Some(open) => core.pool.append(flash, open, kind, vtpn, content, from, cause, at)?,
-                None => None,
+            let open = self.blocks[vtpn as usize % self.blocks.len()];
+            let placed = match open {
+                NONE => None,
+                open => core.pool.append(flash, open, kind, vtpn, content, from, cause, at)?,
             };
-            let Some((ppn, done)) = placed else {
-                self.open(core, flash)?;
-                continue;
-            };
-            self.count(core, vtpn, false);
-            self.vtpns[vtpn as usize].ppn = ppn.0;
-            self.vtpns[vtpn as usize].is_dirty = false;
-            self.count(core, vtpn, true);
-            return Ok(done);
+            if let Some((ppn, done)) = placed {
+                self.vtpns[vtpn as usize].ppn = ppn.0;
+                self.vtpns[vtpn as usize].is_dirty = false;
+                return Ok(done);
+            }
+            self.renew(core, flash, vtpn)?;
         }
     }
 
-    /// Counts a translation page in its block, or no more.
-    fn count(&mut self, core: &Core, vtpn: u32, is_there: bool) {
-        let ppn = self.vtpns[vtpn as usize].ppn;
-        if ppn == NONE {
-            return;
-        }
-        let block = core.pool.place_of(Ppn(ppn)).0;
-        if let Some((_, valid)) = self.blocks.iter_mut().find(|it| it.0 == block) {
-            *valid = if is_there { *valid + 1 } else { *valid - 1 };
-        }
-    }
-
-    /// Opens a block for translation pages, and collects one if there are too many.
-    fn open<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
-        self.unit = (self.unit + 1) % core.layout().width;
-        self.blocks.push((core.open_translation(flash, self.unit)?, 0));
-        if self.blocks.len() as u32 <= self.most_blocks {
+    /// Opens another block for `vtpn` and the translation pages that share one with it, moves these there, and
+    /// erases the full one.
+    fn renew<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, vtpn: u32) -> Result<(), Fault> {
+        let number = vtpn % self.blocks.len() as u32;
+        let opened = core.open_translation(flash, number % core.layout().width)?;
+        let full = std::mem::replace(&mut self.blocks[number as usize], opened);
+        if full == NONE {
             return Ok(());
         }
-        let full = 0..self.blocks.len() - 1;
-        let Some(at) = full.min_by_key(|&at| self.blocks[at].1) else { return Ok(()) };
-        let (victim, _) = self.blocks.remove(at);
-        for vtpn in 0..self.vtpns() {
-            let ppn = self.vtpns[vtpn as usize].ppn;
-            if ppn != NONE && core.pool.place_of(Ppn(ppn)).0 == victim {
-                let read = self.read(core, flash, vtpn, Cause::Collection, Done::READY)?;
-                if self.vtpns[vtpn as usize].ppn == ppn {
-                    self.write(core, flash, vtpn, Cause::Collection, read)?;
+        for other in (number..self.vtpns()).step_by(self.blocks.len()).filter(|&other| other != vtpn) {
+            // One that could not be read was made anew there.
+            if self.is_in(core, other, full) {
+                let read = self.read(core, flash, other, Cause::Collection, Done::READY)?;
+                if self.is_in(core, other, full) {
+                    self.write(core, flash, other, Cause::Collection, read)?;
                 }
             }
         }
         flash.counters.collections_translation += 1;
-        core.release(flash, victim, Cause::Collection).map(|_| ())
+        core.release(flash, full, Cause::Collection).map(|_| ())
+    }
+
+    /// Whether a translation page is in a block.
+    fn is_in(&self, core: &Core, vtpn: u32, block: u32) -> bool {
+        let ppn = self.vtpns[vtpn as usize].ppn;
+        ppn != NONE && core.pool.place_of(Ppn(ppn)).0 == block
     }
 
     /// Makes the content of a translation page: a bit for each LPN, and a place for each bit. Returns its
