@@ -271,22 +271,15 @@ impl Pool {
     /// # Errors
     /// None is free: so many NAND blocks have failed that the reserve could not be kept.
     pub(crate) fn open<N: Nand>(&mut self, flash: &mut Flash<N>, host: bool) -> Result<u32, Fault> {
-        let from = if self.units == 1 { self.free_unit(&[]) } else { 0 };
+        let from = if self.units == 1 { self.longest_free() } else { 0 };
         self.open_on(flash, host, from)
     }
 
-    /// The unit to open a narrow block on: of those that keep another one, on the die with the least `load`
-    /// (by die; 0 for those past its end), the one whose next NAND block was freed first.
-    pub(crate) fn free_unit(&self, load: &[u32]) -> u32 {
-        let load_of = |unit| load.get(self.geometry.die_of_unit(unit) as usize).copied().unwrap_or(0);
+    /// The unit whose next NAND block was freed first, of those that keep another one.
+    fn longest_free(&self) -> u32 {
         let fronts =
             (0..).zip(&self.free).filter_map(|(unit, line)| Some((unit, line.len(), line.front()?.2)));
-        fronts.min_by_key(|&(unit, len, freed)| (len < 2, load_of(unit), freed)).map_or(0, |(unit, ..)| unit)
-    }
-
-    /// The die of a narrow block.
-    pub(crate) fn die_of(&self, block: u32) -> u32 {
-        self.geometry.die_of_unit(self.geometry.unit_of(Pbn(self.members[(block * self.units) as usize])))
+        fronts.min_by_key(|&(_, len, freed)| (len < 2, freed)).map_or(0, |(unit, ..)| unit)
     }
 
     /// As [`Pool::open`], with the block's first page on a parallel unit if that has a free NAND block.

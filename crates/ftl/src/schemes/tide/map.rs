@@ -6,7 +6,7 @@
 //!
 //! | when | what happens | charged |
 //! | --- | --- | --- |
-//! | a page is read whose place is on flash | its translation page is read; its place is kept, and those of the pages that the request reads next | a read |
+//! | a page is read whose place is on flash | its place is loaded, and those of the request | a read |
 //! | a merge copies such a page | the same for the pages of its group | a read |
 //! | a page is written | its new place is in memory; the old one is not asked for | - |
 //! | memory is short | all places of the translation page used least recently are evicted | - |
@@ -17,9 +17,9 @@
 //! their bin is merged. Only a log block that is empty before its turn is not noticed
 //! ([`LogMap::is_sure`]).
 //!
-//! **Power cuts.** Translation pages are swap space: recovery finds all places in the OOB of log blocks and in
-//! the checkpoint, as it does without them, and erases these pages. One that cannot be read is rebuilt from
-//! the OOB of all log blocks.
+//! **Power cuts.** Translation pages are swap space: recovery finds all places in the OOB of log blocks and
+//! in the checkpoint, as it does without them, and erases these pages. One that cannot be read is rebuilt
+//! from the OOB of all log blocks.
 //!
 //! The simulator keeps all places in an array ([`Core::log_page`]). What it reads from flash must agree with
 //! that.
@@ -114,9 +114,9 @@ pub(super) fn vtpns(layout: &Layout) -> u32 {
     layout.exported_pages.div_ceil(span(layout))
 }
 
-/// Blocks for them, of so many that are spare: twice what they fill, so that a full one is at most half valid,
-/// and one that takes the place of a full one. Where much is spare, much of the map is on flash: then one
-/// on each parallel unit, as it is read from all of them at once.
+/// Blocks for them, of so many that are spare: twice what they fill, so that a full one is at most half
+/// valid, and one that takes the place of a full one. Where much is spare, much of the map is on flash: then
+/// one on each parallel unit, as it is read from all of them at once.
 pub(super) fn blocks(layout: &Layout, spare: u32) -> u32 {
     (2 * vtpns(layout)).div_ceil(layout.block_pages).max((spare / 64).min(layout.width)) + 1
 }
@@ -432,8 +432,8 @@ impl LogMap {
         }
     }
 
-    /// Opens another block for `vtpn` and the translation pages that share one with it, moves these there, and
-    /// erases the full one.
+    /// Opens another block for `vtpn` and the translation pages that share one with it, moves these there,
+    /// and erases the full one.
     fn renew<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, vtpn: u32) -> Result<(), Fault> {
         let number = vtpn % self.blocks.len() as u32;
         let opened = core.open_translation(flash, number % core.layout().width)?;

@@ -50,11 +50,11 @@
 //! - **Steps a written page:** what the front bin still has to copy, by the pages that can be written before
 //!   the log is full. So no write finds the log full, and none waits for a merge to end.
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
-//!   different dies, and each is opened on the die with the fewest. With one a bin, and fewer bins than dies,
-//!   some dies take no host page at all while others have a queue.
-//! - **Blocks are erased together**, one on each die, as many as half of the merges under way: a block that a
-//!   merge has freed is not needed before the next merge on its die. Dies that erase at the same time hold
-//!   requests up less than as many that do so one after the other.
+//!   different dies. With one a bin, and fewer bins than dies, some dies take no host page at all while
+//!   others have a queue.
+//! - **Blocks are erased together**, one on each die, where as many as there are merges under way are at most
+//!   a sixty-fourth of the spare blocks. Dies that erase at the same time hold requests up less than as many
+//!   that do so one after the other.
 //! - **The log takes all spare room, and memory takes what it can.** The offsets of log pages are always in
 //!   memory. Places that do not fit are on flash, written back by translation page. When the offsets alone
 //!   take too much, merges come earlier: the log is smaller, and a page costs more writes. Both are in this
@@ -146,13 +146,9 @@ pub struct Tide {
     bins: Vec<u8>,
     active: usize,
     turn: usize,
-    /// Parts of a step that were not made yet.
-    credit: u32,
     /// One bit a group: it is being merged.
     merging: Vec<u64>,
     block_pages: u32,
-    /// By die: open log blocks.
-    load: Vec<u32>,
     rises: Rises,
     /// Where memory does not hold all places of log pages.
     map: Option<LogMap>,
@@ -218,22 +214,11 @@ impl Tide {
         {
             return Ok(unit);
         }
-        let unit = core.open_log_on(flash, self.calm_unit(core))?;
+        let unit = core.open_log(flash)?;
         self.table.add_unit(bin, unit);
         let full = self.table.replace_open(bin, unit);
         self.erase_if_dead(core, flash, full)?;
         Ok(unit)
-    }
-
-    /// The parallel unit of a log block that is opened: on the die with the fewest that are open.
-    fn calm_unit(&mut self, core: &Core) -> u32 {
-        self.load.fill(0);
-        for bin in 0..self.table.bins() as u8 {
-            for open in self.table.all_open(bin).filter(|&open| core.pool.next(open) < self.block_pages) {
-                self.load[core.pool.die_of(open) as usize] += 1;
-            }
-        }
-        core.pool.free_unit(&self.load)
     }
 
     /// Erases a log block that is written no more, if nothing in it is valid, and that is known.
@@ -325,17 +310,6 @@ impl Tide {
         work.div_ceil(pages.max(1)).max(1)
     }
 
-    /// Steps to make now. Where merges are under way on few dies, these would get all of them, and what the
-    /// host wants of these dies would wait: then there are fewer. The pace rises as room runs short.
-    fn steps(&mut self, core: &Core) -> u32 {
-        let merges = self.merges.len() as u32;
-        let share = (2 * self.active as u32).clamp(1, merges);
-        self.credit += self.pace(core).min(self.block_pages) * share;
-        let steps = self.credit / merges;
-        self.credit %= merges;
-        steps
-    }
-
     /// Makes room in memory for a page that goes to the log: evicts places, or merges where there are none.
     fn make_memory<N: Nand>(
         &mut self,
@@ -361,7 +335,7 @@ impl Tide {
             return Ok(());
         }
         self.end_stale_rise(core, flash, false)?;
-        for _ in 0..self.steps(core) {
+        for _ in 0..self.pace(core).min(self.block_pages) {
             if !self.step(core, flash)? {
                 break;
             }
@@ -549,7 +523,8 @@ impl Policy for Tide {
             0 => (spare / 16).clamp(1, layout.width),
             wanted => wanted.min(spare / 4),
         };
-        let merging = BLOCKS_A_MERGE * merges;
+        let together = if merges <= spare / 64 { merges } else { 0 };
+        let merging = BLOCKS_A_MERGE * merges + together;
         // The largest log, and what the budget has to have room for: all places, or those of a small log.
         let largest = |translation: u32, vtpns: u32| {
             let fits = |log: u32| {
@@ -565,7 +540,7 @@ impl Policy for Tide {
                 let middle = least + (most - least).div_ceil(2);
                 (least, most) = if fits(middle) { (middle, most) } else { (least, middle - 1) };
             }
-            Shares { log: least, merging, translation }
+            Shares { log: least, merging, together, translation }
         };
         let (all, paged) = (largest(0, 0), largest(map::blocks(layout, spare), map::vtpns(layout)));
         if paged.log > all.log {
@@ -579,7 +554,7 @@ impl Policy for Tide {
         config.number(&Self::INFO, "merges", 0..=layout.physical_pages / layout.block_pages)?;
         let ahead = ahead(config, layout.log_blocks)?;
         let (groups, blocks) = (layout.logical_blocks, layout.physical_pages / layout.block_pages);
-        let merges = (layout.merging / BLOCKS_A_MERGE) as usize;
+        let merges = ((layout.merging - layout.together) / BLOCKS_A_MERGE) as usize;
         let vtpns = if layout.translation > 0 { map::vtpns(layout) } else { 0 };
         let fixed = memory::fixed(layout, ahead, vtpns);
         let limit = config.cache_bytes.saturating_sub(fixed);
@@ -592,10 +567,8 @@ impl Policy for Tide {
             bins: vec![NO_BIN; merges],
             active: 0,
             turn: 0,
-            credit: 0,
             merging: vec![0; groups.div_ceil(64) as usize],
             block_pages: layout.block_pages,
-            load: vec![0; layout.width as usize],
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
             map: (vtpns > 0).then(|| LogMap::new(layout, blocks, limit)),
         })
@@ -606,7 +579,7 @@ impl Policy for Tide {
         if let Some(map) = &mut self.map {
             (0..core.layout().exported_pages).for_each(|lpn| map.written(core, Lpn(lpn)));
         }
-        core.pool.erase_together(self.merges.len() as u32 / 2);
+        core.pool.erase_together(core.layout().together);
         let bins = bins_ahead(core.layout().log_blocks).min(self.table.bins() - 3);
         for (at, &unit) in logs.iter().enumerate() {
             let ahead = 1 + (at as u64 * u64::from(bins) / logs.len() as u64) as u32;
