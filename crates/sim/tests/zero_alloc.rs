@@ -69,12 +69,11 @@ fn a_million_operations_allocate_nothing() {
     // Log-block schemes would merge superblocks of 2,048 pages here, for minutes. A group that LearnedFTL
     // collects at once makes the clock's queues longer than ever before, late in a run: they grow twice
     // in a million operations. LFTL's longest list of log mappings comes late, too: one of its buffers
-    // grows once. Tide allocates twice in a million operations, under any clock: where is not known yet.
+    // grows once.
     let is_page_mapped = |info: &&&ftl::Info| {
         !ftl::schemes::LOG_BLOCK.contains(&info.name)
             && !info.name.starts_with("learnedftl")
             && info.name != "lftl"
-            && info.name != "tide"
     };
     for info in ftl::schemes::ALL.iter().filter(is_page_mapped) {
         for timing in [TimingModel::default(), TimingModel::Reserved, TimingModel::NoClock] {

@@ -21,6 +21,11 @@ impl<N: Nand> Flash<N> {
     /// read, any more.
     pub(crate) fn supersede(&mut self, ppn: Ppn) {
         self.invalidate(ppn);
+        self.give_back(ppn);
+    }
+
+    /// The same, of a page that [`Space`](crate::space::Space) does not count as valid.
+    pub(crate) fn give_back(&mut self, ppn: Ppn) {
         self.nand.superseded(ppn);
     }
 

@@ -424,8 +424,12 @@ impl LogMap {
                 open => core.pool.append(flash, open, kind, vtpn, content, from, cause, at)?,
             };
             if let Some((ppn, done)) = placed {
-                self.vtpns[vtpn as usize].ppn = ppn.0;
-                self.vtpns[vtpn as usize].is_dirty = false;
+                let it = &mut self.vtpns[vtpn as usize];
+                let before = std::mem::replace(&mut it.ppn, ppn.0);
+                it.is_dirty = false;
+                if before != NONE {
+                    flash.give_back(Ppn(before));
+                }
                 return Ok(done);
             }
             self.renew(core, flash, vtpn)?;

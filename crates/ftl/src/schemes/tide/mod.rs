@@ -563,7 +563,8 @@ impl Policy for Tide {
             lanes: (0..layout.width).map(Lane::new).collect(),
             lane: 0,
             rest: None,
-            merges: vec![Merging::new(layout.block_pages); merges],
+            // A clone of an empty buffer would have no room.
+            merges: (0..merges).map(|_| Merging::new(layout.block_pages)).collect(),
             bins: vec![NO_BIN; merges],
             active: 0,
             turn: 0,
