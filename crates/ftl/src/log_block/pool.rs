@@ -233,6 +233,11 @@ impl Pool {
         self.geometry.page_in(Pbn(member), position / self.units)
     }
 
+    /// The parallel unit of a block that is one NAND block.
+    pub(crate) fn unit_of(&self, block: u32) -> u32 {
+        self.page(block, 0).0 % self.stride
+    }
+
     /// As [`Pool::page`]; `None` where a power cut left no member.
     pub(crate) fn page_if_there(&self, block: u32, position: u32) -> Option<Ppn> {
         let member = self.members[(block * self.units + position % self.units) as usize];

@@ -82,8 +82,8 @@ pub(super) struct LogMap {
     used: List,
     /// The blocks that hold translation pages: page n is in number n mod their count, or [`NONE`] yet.
     blocks: Vec<u32>,
-    /// By block of the pool: pages superseded that nobody knows of.
-    unknown: Vec<u16>,
+    /// By block of the pool: something in it is superseded, and nobody knows what.
+    unknown: Vec<bool>,
     buffer: Vec<u8>,
 }
 
@@ -142,7 +142,7 @@ impl LogMap {
             vtpns: vec![none; vtpns(layout) as usize],
             used: List::EMPTY,
             blocks: vec![NONE; layout.translation.saturating_sub(1).max(1) as usize],
-            unknown: vec![0; blocks_of_pool as usize],
+            unknown: vec![false; blocks_of_pool as usize],
             buffer: vec![0; layout.page_bytes as usize],
         }
     }
@@ -165,12 +165,12 @@ impl LogMap {
 
     /// Whether everything in a log block that is not valid is known not to be.
     pub(super) fn is_sure(&self, block: u32) -> bool {
-        self.unknown[block as usize] == 0
+        !self.unknown[block as usize]
     }
 
     /// Nothing is left in a log block, or it is none any more.
     pub(super) fn erased(&mut self, block: u32) {
-        self.unknown[block as usize] = 0;
+        self.unknown[block as usize] = false;
     }
 
     // Rows
@@ -233,7 +233,7 @@ impl LogMap {
             return;
         }
         if let Some(ppn) = core.log_page(lpn) {
-            self.unknown[core.pool.place_of(ppn).0 as usize] += 1;
+            self.unknown[core.pool.place_of(ppn).0 as usize] = true;
         }
     }
 

@@ -85,21 +85,20 @@ pub(super) fn shelf_bytes(bits: u32) -> u64 {
     u64::from(bits.div_ceil(8)).next_multiple_of(GRAIN)
 }
 
-/// Bytes of the structures when rows take `rows`, and `vtpns` translation pages hold places on flash.
-pub(super) fn parts(layout: &Layout, bins: u32, rows: u64, vtpns: u32) -> Vec<(&'static str, u64)> {
+/// Bytes of the structures when rows take `rows`, groups of the mean rate wait `ahead` bins, and `vtpns`
+/// translation pages hold places on flash.
+pub(super) fn parts(layout: &Layout, ahead: u32, rows: u64, vtpns: u32) -> Vec<(&'static str, u64)> {
     let groups = u64::from(layout.logical_blocks);
     let blocks = layout.physical_pages / layout.block_pages;
-    let widths = Widths::new(layout, vtpns > 0);
     let shelves = groups.div_ceil(SHELF.into());
-    // Links in the list of its bin; where places are on flash, pages superseded that are not known of.
-    let bin = 8 + 4 * u64::from(Timetable::open_for(layout.log_blocks, bins / 4));
-    let log_block = 4 + u64::from(vtpns > 0);
+    // Where places are on flash: of each log block, superseded pages that are not known of.
+    let unknown = if vtpns > 0 { u64::from(layout.log_blocks) } else { 0 };
     vec![
         ("homes", (groups * u64::from(bits(blocks))).div_ceil(8)),
-        ("log map", rows + 4 * shelves + widths.numbers),
+        ("log map", rows + 4 * shelves + Widths::new(layout, vtpns > 0).numbers + unknown),
         // PPN and links.
         ("GTD", 8 * u64::from(vtpns)),
-        ("timetable", 3 * groups + bin * u64::from(bins) + log_block * u64::from(layout.log_blocks)),
+        ("timetable", Timetable::bytes(layout, ahead)),
         ("merges", u64::from(layout.merging) * u64::from(12 + layout.block_pages / 8)),
         ("sequences", Rises::bytes(layout)),
     ]
@@ -107,8 +106,7 @@ pub(super) fn parts(layout: &Layout, bins: u32, rows: u64, vtpns: u32) -> Vec<(&
 
 /// Bytes of all structures but the rows.
 pub(super) fn fixed(layout: &Layout, ahead: u32, vtpns: u32) -> u64 {
-    let parts = parts(layout, Timetable::bins_for(ahead), 0, vtpns);
-    parts.iter().map(|&(_, bytes)| bytes).sum()
+    parts(layout, ahead, 0, vtpns).iter().map(|&(_, bytes)| bytes).sum()
 }
 
 /// Bits of a number below `count`.

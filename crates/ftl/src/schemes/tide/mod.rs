@@ -42,8 +42,14 @@
 //!   would pile up.
 //! - **A group is assigned to its bin by the first page that goes to the log** after a merge, not by the
 //!   merge. A group that is not written waits nowhere, and needs no stamp of its last merge.
-//! - **The bins ahead at the mean rate** are sqrt(2 L / S): what an open block a bin loses, and what a bin's
+//! - **The bins ahead at the mean rate** are 2 sqrt(L / S): what an open block a bin loses, and what a bin's
 //!   worth of room loses, is least together there.
+//! - **A page may go to a log block of one of the next bins**, if the die of its own bin's block took one of
+//!   the last pages. Else pages that are written often, and long requests, wait in the queue of one die. A
+//!   page in a later bin is no harm: it is invalid when its group is merged, and its place is free some bins
+//!   later. A page in an earlier bin would keep that bin's blocks.
+//! - **Idle time empties a sixteenth of the log** beyond what the next pages need, so that a burst of writes
+//!   finds room. More of the log would cost more merges for each page.
 //! - **Of the bins near the one that is due, a group takes the one with the fewest groups on its die.** Else
 //!   the last merges of a bin are all on a few dies, which then get every step, and each host request that
 //!   wants one of them waits.
@@ -88,6 +94,9 @@ const BLOCKS_A_MERGE: u32 = 2;
 
 /// Log blocks that are kept for bins whose open block is full at the same time.
 const KEPT: u32 = 4;
+
+/// The part of the log that is emptied in idle time for bursts of writes.
+const LOG_FOR_BURSTS: u32 = 16;
 
 /// Bins that a group waits at most.
 const MOST_BINS: u32 = 60;
@@ -150,6 +159,9 @@ pub struct Tide {
     merging: Vec<u64>,
     block_pages: u32,
     rises: Rises,
+    /// Pages written to the log so far, and by parallel unit when it was one there.
+    log_pages: u64,
+    written_at: Vec<u64>,
     /// Where memory does not hold all places of log pages.
     map: Option<LogMap>,
 }
@@ -164,7 +176,7 @@ impl Tide {
     }
 
     fn parts(&self, layout: &Layout, rows: u64) -> Vec<(&'static str, u64)> {
-        memory::parts(layout, self.table.bins(), rows, self.map.as_ref().map_or(0, LogMap::vtpns))
+        memory::parts(layout, self.table.ahead(), rows, self.map.as_ref().map_or(0, LogMap::vtpns))
     }
 
     fn lane_of(&mut self, group: u32) -> &mut Lane {
@@ -200,12 +212,30 @@ impl Tide {
         let bin = self.table.written(group);
         flash.counters.count(&LOG_PAGES, 1);
         loop {
-            let unit = self.unit_of(core, flash, bin)?;
+            let own = self.unit_of(core, flash, bin)?;
+            let (bin, unit) = self.least_busy(core, bin, own);
             if let Some(done) = core.append(flash, unit, lpn, at)? {
                 self.table.next_open(bin);
+                self.log_pages += 1;
+                self.written_at[core.pool.unit_of(unit) as usize] = self.log_pages;
                 return Ok(done);
             }
         }
+    }
+
+    /// The log block for a page of a bin whose own log block is `own`: that one, or one of the next bins, if
+    /// the die of `own` was written lately.
+    fn least_busy(&self, core: &Core, bin: u8, own: u32) -> (u8, u32) {
+        let written = |unit: u32| self.written_at[core.pool.unit_of(unit) as usize];
+        let lately = self.log_pages.saturating_sub(u64::from(core.layout().width / 2));
+        if written(own) <= lately {
+            return (bin, own);
+        }
+        let next = self.table.next_bins(bin).filter_map(|bin| {
+            let unit = self.table.open_unit(bin)?;
+            (core.pool.next(unit) < self.block_pages).then_some((bin, unit))
+        });
+        next.chain([(bin, own)]).min_by_key(|&(_, unit)| written(unit)).unwrap_or((bin, own))
     }
 
     /// The log block that a bin's pages are written to, with room for a page.
@@ -283,8 +313,19 @@ impl Tide {
     /// Whether merges are due: the front keeps its log blocks until its last group is merged, and the log
     /// must not be full before that.
     fn is_room_wanted(&self, core: &Core) -> bool {
-        self.room(core) <= self.table.most_units_soon() + KEPT + self.tail() + self.rises.room()
-            || self.map.as_ref().is_some_and(LogMap::is_short)
+        self.room(core) <= self.least_room() || self.map.as_ref().is_some_and(LogMap::is_short)
+    }
+
+    /// Log blocks that the host may fill before merges have to begin.
+    fn least_room(&self) -> u32 {
+        self.table.most_units_soon() + KEPT + self.tail() + self.rises.room()
+    }
+
+    /// Whether merges are worth the time in which the host asks for nothing: the next burst of writes then
+    /// finds room.
+    fn is_room_wanted_in_idle_time(&self, core: &Core) -> bool {
+        let burst = core.log_limit() / LOG_FOR_BURSTS;
+        self.room(core) <= self.least_room() + burst || self.is_room_wanted(core)
     }
 
     /// Log blocks that the host may fill while the last merges of a bin are ended beside the first ones of
@@ -498,7 +539,7 @@ impl Policy for Tide {
             Parameter {
                 name: "bins",
                 default: "0",
-                what: "bins that a group of the mean rate waits; 0 for sqrt(2 x log blocks)",
+                what: "bins that a group of the mean rate waits; 0 for 2 sqrt(log blocks), at most 60",
             },
             Parameter {
                 name: "merges",
@@ -571,6 +612,8 @@ impl Policy for Tide {
             merging: vec![0; groups.div_ceil(64) as usize],
             block_pages: layout.block_pages,
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
+            log_pages: 0,
+            written_at: vec![0; layout.width as usize],
             map: (vtpns > 0).then(|| LogMap::new(layout, blocks, limit)),
         })
     }
@@ -701,7 +744,7 @@ impl Policy for Tide {
 
     fn idle<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
         self.erase_emptied(core, flash)?;
-        if !self.is_room_wanted(core) {
+        if !self.is_room_wanted_in_idle_time(core) {
             return Ok(None);
         }
         for _ in 0..core.layout().width {
@@ -749,8 +792,9 @@ fn ahead(config: &Config, log_blocks: u32) -> Result<u32, ConfigError> {
     })
 }
 
-/// Bins that a group of the mean rate waits. A bin's worth of room, L / F, is lost while its groups are
-/// merged, and half a block for each of about F open ones: least at the square root of 2 L / S.
+/// Bins that a group of the mean rate waits. Lost are half a block for each of about F open ones, and about
+/// twice a bin's worth of room, 2 L / F: what the front bin keeps while its groups are merged, and what pages
+/// hold that went to later bins or wait for dies that are behind. Least at 2 sqrt(L).
 fn bins_ahead(log_blocks: u32) -> u32 {
-    (2 * log_blocks).isqrt().clamp(1, MOST_BINS)
+    (4 * log_blocks).isqrt().clamp(1, MOST_BINS)
 }

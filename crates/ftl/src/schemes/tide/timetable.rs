@@ -4,6 +4,7 @@
 //! that has pages in the log belongs to one bin, so many bins ahead of the front.
 
 use crate::list::{linked, Links, List, NONE};
+use crate::log_block::Layout;
 
 /// A group that belongs to no bin.
 pub(super) const NO_BIN: u8 = u8::MAX;
@@ -77,13 +78,13 @@ pub(super) struct Timetable {
 
 impl Timetable {
     /// Bins by the bins ahead at the mean rate: groups of a sixteenth of it wait four times as long.
-    pub(super) fn bins_for(ahead: u32) -> u32 {
+    fn bins_for(ahead: u32) -> u32 {
         (4 * ahead + 2).clamp(4, u32::from(NO_BIN))
     }
 
     /// Log blocks of a bin that are written at the same time, on different dies. Half a block is lost with
     /// each, so there are several where that is at most a sixty-fourth of the log.
-    pub(super) fn open_for(log_blocks: u32, ahead: u32) -> u8 {
+    fn open_for(log_blocks: u32, ahead: u32) -> u8 {
         (log_blocks / (32 * ahead)).clamp(1, MOST_OPEN as u32) as u8
     }
 
@@ -107,8 +108,21 @@ impl Timetable {
         }
     }
 
+    /// Bytes of what is known of groups, of bins with the list of their log blocks, and of when dies were
+    /// written.
+    pub(super) fn bytes(layout: &Layout, ahead: u32) -> u64 {
+        let bin = 8 + 4 * u64::from(Timetable::open_for(layout.log_blocks, ahead));
+        let bins = bin * u64::from(Timetable::bins_for(ahead));
+        3 * u64::from(layout.logical_blocks) + bins + 4 * u64::from(layout.log_blocks + layout.width)
+    }
+
     pub(super) fn bins(&self) -> u32 {
         self.bins.len() as u32
+    }
+
+    /// Bins that a group of the mean rate waits.
+    pub(super) fn ahead(&self) -> u32 {
+        self.ahead
     }
 
     pub(super) fn front(&self) -> u8 {
@@ -118,6 +132,12 @@ impl Timetable {
     /// The bin so many places behind the front.
     fn bin_at(&self, ahead: u32) -> u8 {
         ((self.front + ahead) % self.bins()) as u8
+    }
+
+    /// The bins next after one that may take its pages: so few that these wait hardly longer for it.
+    pub(super) fn next_bins(&self, bin: u8) -> impl Iterator<Item = u8> + use<> {
+        let bins = self.bins();
+        (1..=self.ahead / 15).map(move |ahead| ((u32::from(bin) + ahead) % bins) as u8)
     }
 
     /// The next bin is the front.
@@ -178,18 +198,19 @@ impl Timetable {
         let reach = ahead / 8;
         let first = (ahead - reach).max(least);
         let last = (ahead + reach).min(self.bins() - 3);
+        // `last - first` is at most a fourth of the bins.
         let mut counts = [0u16; 64];
         for other in (group % self.width..self.groups.len() as u32).step_by(self.width as usize) {
             let bin = u32::from(self.groups[other as usize].bin);
             if bin < self.bins() {
                 let at = (bin + self.bins() - self.front) % self.bins();
                 if (first..=last).contains(&at) {
-                    counts[(at - first) as usize % 64] += 1;
+                    counts[(at - first) as usize] += 1;
                 }
             }
         }
         let distance = |at: u32| at.abs_diff(ahead);
-        (first..=last).min_by_key(|&at| (counts[(at - first) as usize % 64], distance(at))).unwrap_or(ahead)
+        (first..=last).min_by_key(|&at| (counts[(at - first) as usize], distance(at))).unwrap_or(ahead)
     }
 
     /// A bin keeps its log blocks until its last group is merged, so none may have a large part of the log.
@@ -228,11 +249,6 @@ impl Timetable {
         let it = &self.bins[bin as usize];
         let open = it.open[it.turn as usize];
         (open != NONE).then_some(open)
-    }
-
-    /// All log blocks that a bin's pages are written to.
-    pub(super) fn all_open(&self, bin: u8) -> impl Iterator<Item = u32> + use<'_> {
-        self.bins[bin as usize].open.iter().copied().filter(|&open| open != NONE)
     }
 
     /// Whether a log block is written.
@@ -300,7 +316,8 @@ impl Timetable {
             if groups != it.groups as usize {
                 return Err(format!("bin {bin} counts {} groups and has {groups}", it.groups));
             }
-            if let Some(open) = self.all_open(bin).find(|&open| self.bin_of_unit(open) != bin) {
+            let mut open = it.open.iter().copied().filter(|&open| open != NONE);
+            if let Some(open) = open.find(|&open| self.bin_of_unit(open) != bin) {
                 return Err(format!("bin {bin} writes block {open}, which is not its own"));
             }
         }
