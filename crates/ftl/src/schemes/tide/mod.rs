@@ -5,7 +5,8 @@
 //! | group, home | a logical block and its data block | [`crate::log_block`] |
 //! | log, log map | log blocks, [`Core::log_page`] | [`crate::log_block`] |
 //! | timetable, bin | [`Timetable`] | `timetable.rs` |
-//! | merge in steps | [`Merging`] | `log_block/steps.rs` |
+//! | merge in steps | [`Merging`] | `merges.rs`, `log_block/steps.rs` |
+//! | compaction | [`Compaction`] | `compact.rs` |
 //! | places of log pages on flash | [`LogMap`] | `map.rs` |
 //! | a sequence that becomes homes | [`Rises`] | `rise.rs` |
 //! | what is in memory | [`memory::parts`] | `memory.rs` |
@@ -66,8 +67,10 @@
 //!   take too much, merges come earlier: the log is smaller, and a page costs more writes. Both are in this
 //!   order because a place on flash costs a read of one page, and an early merge copies of a whole group.
 
+mod compact;
 mod map;
 mod memory;
+mod merges;
 mod rise;
 #[cfg(test)]
 mod tests;
@@ -79,11 +82,13 @@ use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::steps::Merging;
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, Shares};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
+use compact::Compaction;
 use map::LogMap;
 use memory::Widths;
+use merges::Lane;
 use nand::{Done, Fault, Lpn, Nand};
 use rise::Rises;
-use timetable::{Timetable, LEAD, NO_BIN};
+use timetable::{Timetable, NO_BIN};
 
 /// Tide.
 pub type TideFtl = LogBlock<Tide>;
@@ -113,31 +118,8 @@ const EARLY: Stat = Stat::new(
     "log blocks erased before their turn, as nothing in them was valid",
 );
 
-/// The groups whose homes are on one parallel unit, one of which is merged at a time.
-#[derive(Clone, Copy, Debug)]
-struct Lane {
-    /// The first of them.
-    first: u32,
-    /// Bins that it is ahead of the front.
-    lead: u32,
-    /// No group of that bin comes before this one.
-    cursor: u32,
-    is_busy: bool,
-}
-
-impl Lane {
-    fn new(first: u32) -> Lane {
-        Lane { first, lead: 0, cursor: first, is_busy: false }
-    }
-
-    /// The front is another bin.
-    fn turn(&mut self) {
-        if self.lead == 0 {
-            self.cursor = self.first;
-        }
-        self.lead = self.lead.saturating_sub(1);
-    }
-}
+const COMPACTED: Stat =
+    Stat::new(8, "compacted_pages", "pages", "pages copied out of log blocks much of which was overwritten");
 
 /// Groups, bins, and merges under way.
 #[derive(Clone, Debug)]
@@ -158,6 +140,7 @@ pub struct Tide {
     /// One bit a group: it is being merged.
     merging: Vec<u64>,
     block_pages: u32,
+    compaction: Compaction,
     rises: Rises,
     /// Pages written to the log so far, and by parallel unit when it was one there.
     log_pages: u64,
@@ -231,17 +214,18 @@ impl Tide {
         if written(own) <= lately {
             return (bin, own);
         }
-        let next = self.table.next_bins(bin).filter_map(|bin| {
-            let unit = self.table.open_unit(bin)?;
-            (core.pool.next(unit) < self.block_pages).then_some((bin, unit))
-        });
+        let next = self.table.next_bins(bin).filter_map(|bin| Some((bin, self.open_in(core, bin)?)));
         next.chain([(bin, own)]).min_by_key(|&(_, unit)| written(unit)).unwrap_or((bin, own))
+    }
+
+    /// The log block that a bin's next page is written to, if it has room for it.
+    fn open_in(&self, core: &Core, bin: u8) -> Option<u32> {
+        self.table.open_unit(bin).filter(|&unit| core.pool.next(unit) < self.block_pages)
     }
 
     /// The log block that a bin's pages are written to, with room for a page.
     fn unit_of<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, bin: u8) -> Result<u32, Fault> {
-        if let Some(unit) = self.table.open_unit(bin).filter(|&unit| core.pool.next(unit) < self.block_pages)
-        {
+        if let Some(unit) = self.open_in(core, bin) {
             return Ok(unit);
         }
         let unit = core.open_log(flash)?;
@@ -273,6 +257,7 @@ impl Tide {
         if let Some(map) = &mut self.map {
             map.erased(unit);
         }
+        self.compaction.erased(unit);
         self.table.remove_unit(unit);
         self.rest = self.rest.filter(|&rest| self.table.units_in(rest) > 0);
         flash.counters.collections_data += 1;
@@ -384,150 +369,6 @@ impl Tide {
         while self.room(core) == 0 && self.step(core, flash)? {}
         Ok(())
     }
-
-    // Merges
-
-    /// Copies a page of one of the merges under way, and begins others. `false`: nothing is in the log.
-    fn step<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
-        if self.active < self.merges.len() {
-            self.begin(core, flash)?;
-        }
-        if self.active == 0 {
-            return self.end_stale_rise(core, flash, true);
-        }
-        let at = self.turn % self.active;
-        self.turn = at + 1;
-        let known = self.load_for_merge(core, flash, at)?;
-        if core.step_merge(flash, &mut self.merges[at], known)? {
-            flash.counters.count(&FULL_MERGES, 1);
-            let group = self.merges[at].logical;
-            self.left_log(core, group);
-            self.flip_merging(group);
-            self.lane_of(group).is_busy = false;
-            self.active -= 1;
-            self.merges.swap(at, self.active);
-            self.bins.swap(at, self.active);
-            self.erase_emptied(core, flash)?;
-            if let Some(rest) = self.rest {
-                self.erase_merged(core, flash, rest)?;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Brings the place of the page that a merge copies next into memory, and those of its group with it.
-    fn load_for_merge<N: Nand>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut Flash<N>,
-        at: usize,
-    ) -> Result<Done, Fault> {
-        let Some(map) = &mut self.map else { return Ok(Done::READY) };
-        let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
-        match core.lpn(group, offset).filter(|&lpn| map.is_away(lpn)) {
-            Some(lpn) => {
-                let layout = *core.layout();
-                let others = (offset + 1..self.block_pages).map(|offset| layout.lpn(group, offset));
-                let others = others.take_while(|&lpn| lpn < layout.exported_pages).map(Lpn);
-                map.load(core, flash, lpn, others, Cause::Merge, Done::READY)
-            }
-            None => Ok(Done::READY),
-        }
-    }
-
-    /// Pages of a group may have left the log.
-    fn left_log(&mut self, core: &Core, group: u32) {
-        if let Some(map) = &mut self.map {
-            let lpns = (0..self.block_pages).filter_map(|offset| core.lpn(group, offset));
-            lpns.for_each(|lpn| map.left(core, lpn));
-        }
-    }
-
-    /// Begins a merge: of the next group of a lane, or of what is left in the bin before the front. The next
-    /// bin is the front when the last group of this one is begun.
-    fn begin<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
-        for _ in 0..self.table.bins() {
-            while let Some(group) = self.next_group() {
-                if self.begin_group(core, flash, group)? {
-                    return Ok(());
-                }
-            }
-            let front = self.table.front();
-            if self.table.groups_in(front) > 0 {
-                if self.active > 0 {
-                    return Ok(());
-                }
-                // Some groups came to the bin when their lane had passed it.
-                self.lanes.iter_mut().for_each(|lane| *lane = Lane::new(lane.first));
-                continue;
-            }
-            while let Some(open) = self.table.take_open(front) {
-                core.close_log(open);
-                self.erase_if_dead(core, flash, Some(open))?;
-            }
-            self.erase_merged(core, flash, front)?;
-            if let Some(rest) = self.rest {
-                // Whatever is not left when the merges under way have ended needs no search.
-                if self.active == 0 {
-                    if let Some(group) = self.left_in(core, flash, rest) {
-                        self.begin_group(core, flash, group)?;
-                    }
-                }
-                return Ok(());
-            }
-            self.rest = (self.table.units_in(front) > 0).then_some(front);
-            flash.counters.count(&BINS, 1);
-            self.table.turn();
-            self.lanes.iter_mut().for_each(Lane::turn);
-        }
-        Ok(())
-    }
-
-    /// The next group of a lane in which none is being merged. A lane that has no more in its bin goes on
-    /// with the next one, so that no die waits for the others.
-    fn next_group(&mut self) -> Option<u32> {
-        let (count, stride) = (self.lanes.len(), self.lanes.len() as u32);
-        for _ in 0..count {
-            let lane = &mut self.lanes[self.lane];
-            self.lane = (self.lane + 1) % count;
-            while !lane.is_busy && lane.lead <= LEAD {
-                if let Some(group) = self.table.next_of(lane.lead, lane.cursor, stride) {
-                    lane.cursor = group;
-                    return Some(group);
-                }
-                (lane.lead, lane.cursor) = (lane.lead + 1, lane.first);
-            }
-        }
-        None
-    }
-
-    /// A group that has a page in a log block of a bin that was merged, and is not being merged: recovery
-    /// puts the log blocks into bins that not all of their groups belong to.
-    fn left_in<N: Nand>(&self, core: &Core, flash: &Flash<N>, bin: u8) -> Option<u32> {
-        let pages = self.table.units_of(bin).flat_map(|unit| (0..self.block_pages).map(move |at| (unit, at)));
-        let groups = pages.filter_map(|(unit, at)| Some(core.place(core.log_lpn(flash, unit, at)?).0));
-        groups.into_iter().find(|&group| !self.is_merging(group))
-    }
-
-    /// Begins to merge a group. `false`: there is nothing to merge.
-    fn begin_group<N: Nand>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut Flash<N>,
-        group: u32,
-    ) -> Result<bool, Fault> {
-        let pages = core.pages_in_log(group);
-        self.bins[self.active] = self.table.bin_of(group);
-        self.table.leave(group, pages);
-        if pages == 0 || !core.begin_merge(flash, &mut self.merges[self.active], group)? {
-            return Ok(false);
-        }
-        flash.counters.count(&MERGED_PAGES, u64::from(pages));
-        self.active += 1;
-        self.flip_merging(group);
-        self.lane_of(group).is_busy = true;
-        Ok(true)
-    }
 }
 
 impl Policy for Tide {
@@ -552,7 +393,7 @@ impl Policy for Tide {
                 what: "pages of a sequence that goes straight to homes; 0 for half a block on each parallel unit",
             },
         ],
-        stats: &[SWITCH_MERGES, FULL_MERGES, LOG_PAGES, MERGED_PAGES, HOME_PAGES, BINS, EARLY],
+        stats: &[SWITCH_MERGES, FULL_MERGES, LOG_PAGES, MERGED_PAGES, HOME_PAGES, BINS, EARLY, COMPACTED],
     };
     const LEAST_LOG: u32 = 4;
     const NARROW: bool = true;
@@ -611,6 +452,7 @@ impl Policy for Tide {
             turn: 0,
             merging: vec![0; groups.div_ceil(64) as usize],
             block_pages: layout.block_pages,
+            compaction: Compaction::new(layout),
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
             log_pages: 0,
             written_at: vec![0; layout.width as usize],

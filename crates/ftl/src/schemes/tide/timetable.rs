@@ -134,10 +134,16 @@ impl Timetable {
         ((self.front + ahead) % self.bins()) as u8
     }
 
+    /// How many bins a bin is ahead of the front. The one before the front is the furthest.
+    fn ahead_of(&self, bin: u8) -> u32 {
+        (u32::from(bin) + self.bins() - self.front) % self.bins()
+    }
+
     /// The bins next after one that may take its pages: so few that these wait hardly longer for it.
-    pub(super) fn next_bins(&self, bin: u8) -> impl Iterator<Item = u8> + use<> {
-        let bins = self.bins();
-        (1..=self.ahead / 15).map(move |ahead| ((u32::from(bin) + ahead) % bins) as u8)
+    pub(super) fn next_bins(&self, bin: u8) -> impl Iterator<Item = u8> + use<'_> {
+        let ahead = self.ahead_of(bin);
+        let last = (ahead + self.ahead / 15).min(self.bins() - 2);
+        (ahead + 1..=last).map(|ahead| self.bin_at(ahead))
     }
 
     /// The next bin is the front.
@@ -201,9 +207,9 @@ impl Timetable {
         // `last - first` is at most a fourth of the bins.
         let mut counts = [0u16; 64];
         for other in (group % self.width..self.groups.len() as u32).step_by(self.width as usize) {
-            let bin = u32::from(self.groups[other as usize].bin);
-            if bin < self.bins() {
-                let at = (bin + self.bins() - self.front) % self.bins();
+            let bin = self.groups[other as usize].bin;
+            if bin != NO_BIN {
+                let at = self.ahead_of(bin);
                 if (first..=last).contains(&at) {
                     counts[(at - first) as usize] += 1;
                 }
@@ -295,6 +301,12 @@ impl Timetable {
     /// The log blocks of a bin.
     pub(super) fn units_of(&self, bin: u8) -> impl Iterator<Item = u32> + use<'_> {
         self.bins[bin as usize].units.iter(&self.units)
+    }
+
+    /// The log blocks of all bins that are more than `least` ahead of the front, each with how many.
+    pub(super) fn units_ahead(&self, least: u32) -> impl Iterator<Item = (u32, u32)> + use<'_> {
+        let ahead = least + 1..self.bins() - 1;
+        ahead.flat_map(|ahead| self.units_of(self.bin_at(ahead)).map(move |unit| (ahead, unit)))
     }
 
     /// All log blocks.

@@ -1,0 +1,103 @@
+//! Compaction: what is valid of a log block much of which was overwritten goes to its bin's open block.
+//!
+//! Pages that are written often supersede each other in the log. Without compaction their log blocks keep
+//! that room until the turn of their bin, and groups are merged for room that hardly needs a copy.
+//!
+//! A block of S pages, v of which are valid, costs v and pays `(S - v) min(1, d / F) price`: its bin is d
+//! ahead of the front, of F at the mean rate, and price is what a page of room costs by merges. The room of
+//! a bin that is due soon comes soon anyway. The block that pays most is compacted, a page a step, if it pays
+//! [`LEAST`] times what it costs: one that hardly pays will cost less later, as pages of it go on being
+//! overwritten. (Zipf 0.99 on femu-4g, 94 % full: WA 7.28 without, 7.59, 6.77 and 6.64 with 1, 2 and 4
+//! times.) Under uniform writes none does: a page is seldom overwritten while it is in the log.
+
+use super::timetable::LEAD;
+use super::{Tide, COMPACTED, KEPT};
+use crate::flash::Flash;
+use crate::log_block::{Core, Layout};
+use nand::{Done, Fault, Nand};
+
+/// What a block pays is counted in so many parts of what it costs.
+const PARTS: u64 = 256;
+
+/// A block has to pay so many times what it costs.
+const LEAST: u64 = 4;
+
+/// What is known for compaction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compaction {
+    /// The log block that is emptied, and the position up to which that is done.
+    under_way: Option<(u32, u32)>,
+    /// Pages that had been written to the log when a block was looked for last.
+    looked: u64,
+    block_pages: u32,
+    /// Pages that merges copy for a page of room, in 1/64, a mean of the last merges.
+    price: u32,
+}
+
+impl Compaction {
+    pub(super) fn new(layout: &Layout) -> Compaction {
+        Compaction { under_way: None, looked: 0, block_pages: layout.block_pages, price: 64 }
+    }
+
+    /// A group with so many pages in the log is merged.
+    pub(super) fn merges(&mut self, pages: u32) {
+        self.price = (63 * self.price + 64 * self.block_pages / pages) / 64;
+    }
+
+    /// A log block was erased.
+    pub(super) fn erased(&mut self, unit: u32) {
+        self.under_way = self.under_way.filter(|&(other, _)| other != unit);
+    }
+}
+
+impl Tide {
+    /// Copies a page of a log block that is worth it. `false`: there is none.
+    pub(super) fn compact<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
+        let Some((unit, from)) = self.compaction.under_way.or_else(|| self.begin_compaction(core)) else {
+            return Ok(false);
+        };
+        let found = (from..self.block_pages).find_map(|at| Some((at, core.log_lpn(flash, unit, at)?)));
+        let Some((position, lpn)) = found else {
+            self.compaction.under_way = None;
+            return self.erase_emptied(core, flash).map(|()| false);
+        };
+        self.compaction.under_way = Some((unit, position));
+        let has_memory = match &mut self.map {
+            Some(map) => map.make_room(core, flash, Done::READY)?.is_some(),
+            None => true,
+        };
+        let bin = self.table.bin_of_unit(unit);
+        let has_room = self.room(core) > 0 || self.open_in(core, bin).is_some();
+        if !has_memory || !has_room {
+            self.compaction.under_way = None;
+            return Ok(false);
+        }
+        let to = self.unit_of(core, flash, bin)?;
+        if core.move_in_log(flash, lpn, to)? {
+            self.table.next_open(bin);
+            flash.counters.count(&COMPACTED, 1);
+            if let Some(map) = &mut self.map {
+                map.written(core, lpn);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Looks for the log block that pays most, now and then.
+    fn begin_compaction(&mut self, core: &Core) -> Option<(u32, u32)> {
+        if self.room(core) <= KEPT || self.log_pages < self.compaction.looked {
+            return None;
+        }
+        self.compaction.looked = self.log_pages + u64::from(self.block_pages / 4);
+        let far = u64::from(self.table.ahead());
+        let worth = self.table.units_ahead(LEAD + 1).filter_map(|(ahead, unit)| {
+            let valid = u64::from(core.pool.valid(unit));
+            let room = u64::from(self.block_pages) - valid;
+            let gain = room * u64::from(ahead).min(far) * u64::from(self.compaction.price);
+            let pays = PARTS * gain / (64 * far * valid.max(1));
+            let is_sure = self.map.as_ref().is_none_or(|map| map.is_sure(unit));
+            (pays > LEAST * PARTS && is_sure && !self.table.is_open(unit)).then_some((pays, unit))
+        });
+        worth.max().map(|(_, unit)| (unit, 0))
+    }
+}

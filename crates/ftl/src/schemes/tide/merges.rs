@@ -1,0 +1,184 @@
+//! Merges in steps: which group is merged next, and a page of one at a time.
+
+use super::timetable::LEAD;
+use super::{Tide, BINS, MERGED_PAGES};
+use crate::counters::Cause;
+use crate::flash::Flash;
+use crate::log_block::stats::FULL_MERGES;
+use crate::log_block::Core;
+use nand::{Done, Fault, Lpn, Nand};
+
+/// The groups whose homes are on one parallel unit, one of which is merged at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lane {
+    /// The first of them.
+    first: u32,
+    /// Bins that it is ahead of the front.
+    lead: u32,
+    /// No group of that bin comes before this one.
+    cursor: u32,
+    is_busy: bool,
+}
+
+impl Lane {
+    pub(super) fn new(first: u32) -> Lane {
+        Lane { first, lead: 0, cursor: first, is_busy: false }
+    }
+
+    /// The front is another bin.
+    fn turn(&mut self) {
+        if self.lead == 0 {
+            self.cursor = self.first;
+        }
+        self.lead = self.lead.saturating_sub(1);
+    }
+}
+
+impl Tide {
+    /// Copies a page of a compaction, or of one of the merges under way, and begins others. `false`: nothing
+    /// is in the log.
+    pub(super) fn step<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
+        if self.compact(core, flash)? {
+            return Ok(true);
+        }
+        if self.active < self.merges.len() {
+            self.begin(core, flash)?;
+        }
+        if self.active == 0 {
+            return self.end_stale_rise(core, flash, true);
+        }
+        let at = self.turn % self.active;
+        self.turn = at + 1;
+        let known = self.load_for_merge(core, flash, at)?;
+        if core.step_merge(flash, &mut self.merges[at], known)? {
+            flash.counters.count(&FULL_MERGES, 1);
+            let group = self.merges[at].logical;
+            self.left_log(core, group);
+            self.flip_merging(group);
+            self.lane_of(group).is_busy = false;
+            self.active -= 1;
+            self.merges.swap(at, self.active);
+            self.bins.swap(at, self.active);
+            self.erase_emptied(core, flash)?;
+            if let Some(rest) = self.rest {
+                self.erase_merged(core, flash, rest)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Brings the place of the page that a merge copies next into memory, and those of its group with it.
+    fn load_for_merge<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        at: usize,
+    ) -> Result<Done, Fault> {
+        let Some(map) = &mut self.map else { return Ok(Done::READY) };
+        let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
+        match core.lpn(group, offset).filter(|&lpn| map.is_away(lpn)) {
+            Some(lpn) => {
+                let layout = *core.layout();
+                let others = (offset + 1..self.block_pages).map(|offset| layout.lpn(group, offset));
+                let others = others.take_while(|&lpn| lpn < layout.exported_pages).map(Lpn);
+                map.load(core, flash, lpn, others, Cause::Merge, Done::READY)
+            }
+            None => Ok(Done::READY),
+        }
+    }
+
+    /// Pages of a group may have left the log.
+    pub(super) fn left_log(&mut self, core: &Core, group: u32) {
+        if let Some(map) = &mut self.map {
+            let lpns = (0..self.block_pages).filter_map(|offset| core.lpn(group, offset));
+            lpns.for_each(|lpn| map.left(core, lpn));
+        }
+    }
+
+    /// Begins a merge: of the next group of a lane, or of what is left in the bin before the front. The next
+    /// bin is the front when the last group of this one is begun.
+    fn begin<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+        for _ in 0..self.table.bins() {
+            while let Some(group) = self.next_group() {
+                if self.begin_group(core, flash, group)? {
+                    return Ok(());
+                }
+            }
+            let front = self.table.front();
+            if self.table.groups_in(front) > 0 {
+                if self.active > 0 {
+                    return Ok(());
+                }
+                // Some groups came to the bin when their lane had passed it.
+                self.lanes.iter_mut().for_each(|lane| *lane = Lane::new(lane.first));
+                continue;
+            }
+            while let Some(open) = self.table.take_open(front) {
+                core.close_log(open);
+                self.erase_if_dead(core, flash, Some(open))?;
+            }
+            self.erase_merged(core, flash, front)?;
+            if let Some(rest) = self.rest {
+                // Whatever is not left when the merges under way have ended needs no search.
+                if self.active == 0 {
+                    if let Some(group) = self.left_in(core, flash, rest) {
+                        self.begin_group(core, flash, group)?;
+                    }
+                }
+                return Ok(());
+            }
+            self.rest = (self.table.units_in(front) > 0).then_some(front);
+            flash.counters.count(&BINS, 1);
+            self.table.turn();
+            self.lanes.iter_mut().for_each(Lane::turn);
+        }
+        Ok(())
+    }
+
+    /// The next group of a lane in which none is being merged. A lane that has no more in its bin goes on
+    /// with the next one, so that no die waits for the others.
+    fn next_group(&mut self) -> Option<u32> {
+        let (count, stride) = (self.lanes.len(), self.lanes.len() as u32);
+        for _ in 0..count {
+            let lane = &mut self.lanes[self.lane];
+            self.lane = (self.lane + 1) % count;
+            while !lane.is_busy && lane.lead <= LEAD {
+                if let Some(group) = self.table.next_of(lane.lead, lane.cursor, stride) {
+                    lane.cursor = group;
+                    return Some(group);
+                }
+                (lane.lead, lane.cursor) = (lane.lead + 1, lane.first);
+            }
+        }
+        None
+    }
+
+    /// A group that has a page in a log block of a bin that was merged, and is not being merged: recovery
+    /// puts the log blocks into bins that not all of their groups belong to.
+    fn left_in<N: Nand>(&self, core: &Core, flash: &Flash<N>, bin: u8) -> Option<u32> {
+        let pages = self.table.units_of(bin).flat_map(|unit| (0..self.block_pages).map(move |at| (unit, at)));
+        let groups = pages.filter_map(|(unit, at)| Some(core.place(core.log_lpn(flash, unit, at)?).0));
+        groups.into_iter().find(|&group| !self.is_merging(group))
+    }
+
+    /// Begins to merge a group. `false`: there is nothing to merge.
+    fn begin_group<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        group: u32,
+    ) -> Result<bool, Fault> {
+        let pages = core.pages_in_log(group);
+        self.bins[self.active] = self.table.bin_of(group);
+        self.table.leave(group, pages);
+        if pages == 0 || !core.begin_merge(flash, &mut self.merges[self.active], group)? {
+            return Ok(false);
+        }
+        flash.counters.count(&MERGED_PAGES, u64::from(pages));
+        self.compaction.merges(pages);
+        self.active += 1;
+        self.flip_merging(group);
+        self.lane_of(group).is_busy = true;
+        Ok(true)
+    }
+}
