@@ -83,9 +83,10 @@ impl Tide {
         Ok(true)
     }
 
-    /// Looks for the log block that pays most, now and then.
+    /// Looks for the log block that pays most, now and then, where log blocks are short and not memory.
     fn begin_compaction(&mut self, core: &Core) -> Option<(u32, u32)> {
-        if self.room(core) <= KEPT || self.log_pages < self.compaction.looked {
+        let are_blocks_short = self.are_blocks_wanted(core, self.burst(core)) && self.room(core) > KEPT;
+        if !are_blocks_short || self.log_pages < self.compaction.looked {
             return None;
         }
         self.compaction.looked = self.log_pages + u64::from(self.block_pages / 4);

@@ -298,19 +298,23 @@ impl Tide {
     /// Whether merges are due: the front keeps its log blocks until its last group is merged, and the log
     /// must not be full before that.
     fn is_room_wanted(&self, core: &Core) -> bool {
-        self.room(core) <= self.least_room() || self.map.as_ref().is_some_and(LogMap::is_short)
-    }
-
-    /// Log blocks that the host may fill before merges have to begin.
-    fn least_room(&self) -> u32 {
-        self.table.most_units_soon() + KEPT + self.tail() + self.rises.room()
+        self.are_blocks_wanted(core, 0) || self.map.as_ref().is_some_and(LogMap::is_short)
     }
 
     /// Whether merges are worth the time in which the host asks for nothing: the next burst of writes then
     /// finds room.
     fn is_room_wanted_in_idle_time(&self, core: &Core) -> bool {
-        let burst = core.log_limit() / LOG_FOR_BURSTS;
-        self.room(core) <= self.least_room() + burst || self.is_room_wanted(core)
+        self.are_blocks_wanted(core, self.burst(core)) || self.is_room_wanted(core)
+    }
+
+    /// Log blocks that are emptied in idle time.
+    fn burst(&self, core: &Core) -> u32 {
+        core.log_limit() / LOG_FOR_BURSTS
+    }
+
+    /// Whether so few log blocks can be opened, beyond so many.
+    fn are_blocks_wanted(&self, core: &Core, beyond: u32) -> bool {
+        self.room(core) <= self.table.most_units_soon() + KEPT + self.tail() + self.rises.room() + beyond
     }
 
     /// Log blocks that the host may fill while the last merges of a bin are ended beside the first ones of
@@ -634,9 +638,8 @@ fn ahead(config: &Config, log_blocks: u32) -> Result<u32, ConfigError> {
     })
 }
 
-/// Bins that a group of the mean rate waits. Lost are half a block for each of about F open ones, and about
-/// twice a bin's worth of room, 2 L / F: what the front bin keeps while its groups are merged, and what pages
-/// hold that went to later bins or wait for dies that are behind. Least at 2 sqrt(L).
+/// Bins that a group of the mean rate waits. Lost are half a block for each of about F open ones, and a bin's
+/// worth of room, 2 L / F, as bins fill up until their turn: least at 2 sqrt(L).
 fn bins_ahead(log_blocks: u32) -> u32 {
     (4 * log_blocks).isqrt().clamp(1, MOST_BINS)
 }
