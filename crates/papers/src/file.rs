@@ -354,6 +354,11 @@ impl Reader<'_> {
         for case in there {
             self.cases(case, &read, &variables, &mut cases)?;
         }
+        // A case that is left out is checked like the others, and what it uses is used.
+        for case in absent.iter().filter(|case| case.sweep.is_empty()) {
+            let key = format!("case `{}`", case.name);
+            self.setup(&key, options_of(case, &read), &variables)?;
+        }
         if let Some(idle) = variables.keys().find(|name| !self.used.borrow().contains(*name)) {
             return Err(self.wrong(
                 scale.name(),
@@ -478,13 +483,7 @@ impl Reader<'_> {
         swept: bool,
     ) -> Result<Case, PaperError> {
         let key = &*format!("case `{}`", section.name);
-        let mut options = read.options.clone();
-        if let Some(path) = section.real.as_deref().and_then(real_trace) {
-            OF_GENERATORS.iter().for_each(|option| drop(options.remove(*option)));
-            options.insert("trace".to_owned(), Value::String(path.display().to_string()));
-        }
-        options.extend(section.options.clone());
-        let mut setup = self.setup(key, options, variables)?;
+        let mut setup = self.setup(key, options_of(section, read), variables)?;
         let jobs = section.jobs.as_ref().map(|text| self.fill(&format!("{key}, jobs"), text, variables));
         let jobs = jobs.transpose()?;
         let replays = setup.synth.is_some() || setup.trace.is_some();
@@ -708,6 +707,19 @@ fn matches(asked: Option<&str>, case: &Case, figure: &Figure) -> bool {
             None => asked == case.name,
         },
     }
+}
+
+/// The options of a case, with those of the figure.
+fn options_of(section: &CaseSection, read: &FigureFile) -> Table {
+    let mut options = read.options.clone();
+    if section.real.is_some() {
+        OF_GENERATORS.iter().for_each(|option| drop(options.remove(*option)));
+    }
+    if let Some(path) = section.real.as_deref().and_then(real_trace) {
+        options.insert("trace".to_owned(), Value::String(path.display().to_string()));
+    }
+    options.extend(section.options.clone());
+    options
 }
 
 /// A file in the folder of real traces, if it is there.

@@ -50,7 +50,8 @@
 //!   page in a later bin is no harm: it is invalid when its group is merged, and its place is free some bins
 //!   later. A page in an earlier bin would keep that bin's blocks.
 //! - **Idle time empties a sixteenth of the log** beyond what the next pages need, so that a burst of writes
-//!   finds room. More of the log would cost more merges for each page.
+//!   finds room. More of the log would cost more merges for each page. One die begins, and twice as many go
+//!   on each time, until the host asks for something: in short pauses reads would wait for merges.
 //! - **Of the bins near the one that is due, a group takes the one with the fewest groups on its die.** Else
 //!   the last merges of a bin are all on a few dies, which then get every step, and each host request that
 //!   wants one of them waits.
@@ -142,6 +143,8 @@ pub struct Tide {
     block_pages: u32,
     compaction: Compaction,
     rises: Rises,
+    /// Times in a row that the host asked for nothing.
+    calm: u32,
     /// Pages written to the log so far, and by parallel unit when it was one there.
     log_pages: u64,
     written_at: Vec<u64>,
@@ -458,6 +461,7 @@ impl Policy for Tide {
             block_pages: layout.block_pages,
             compaction: Compaction::new(layout),
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
+            calm: 0,
             log_pages: 0,
             written_at: vec![0; layout.width as usize],
             map: (vtpns > 0).then(|| LogMap::new(layout, blocks, limit)),
@@ -504,6 +508,7 @@ impl Policy for Tide {
         rest: u32,
         at: Done,
     ) -> Result<(bool, Done), Fault> {
+        self.calm = 0;
         match &mut self.map {
             Some(map) if map.is_away(lpn) => {
                 let others = (lpn.0 + 1..lpn.0 + rest).map(Lpn);
@@ -524,6 +529,7 @@ impl Policy for Tide {
         page: HostPage,
         at: Done,
     ) -> Result<Done, Fault> {
+        self.calm = 0;
         self.make_room(core, flash)?;
         let at = self.make_memory(core, flash, at)?;
         let (group, offset) = core.place(page.lpn);
@@ -593,7 +599,11 @@ impl Policy for Tide {
         if !self.is_room_wanted_in_idle_time(core) {
             return Ok(None);
         }
-        for _ in 0..core.layout().width {
+        // For bursts to come few dies at first: the next request may come at once.
+        let most = core.layout().width;
+        let steps = if self.is_room_wanted(core) { most } else { most.min(1 << self.calm.min(16)) };
+        self.calm += 1;
+        for _ in 0..steps {
             if !self.step(core, flash)? {
                 return Ok(None);
             }
