@@ -235,7 +235,7 @@ impl Pool {
 
     /// The parallel unit of a block that is one NAND block.
     pub(crate) fn unit_of(&self, block: u32) -> u32 {
-        self.page(block, 0).0 % self.stride
+        self.geometry.unit_of(Pbn(self.members[(block * self.units) as usize]))
     }
 
     /// As [`Pool::page`]; `None` where a power cut left no member.

@@ -443,7 +443,7 @@ impl Policy for Tide {
         config.number(&Self::INFO, "merges", 0..=layout.physical_pages / layout.block_pages)?;
         let ahead = ahead(config, layout.log_blocks)?;
         let (groups, blocks) = (layout.logical_blocks, layout.physical_pages / layout.block_pages);
-        let merges = ((layout.merging - layout.together) / BLOCKS_A_MERGE) as usize;
+        let merges = merges_of(layout) as usize;
         let vtpns = if layout.translation > 0 { map::vtpns(layout) } else { 0 };
         let fixed = memory::fixed(layout, ahead, vtpns);
         let limit = config.cache_bytes.saturating_sub(fixed);
@@ -638,6 +638,11 @@ impl Policy for Tide {
         }
         Ok(())
     }
+}
+
+/// Merges under way at once.
+fn merges_of(layout: &Layout) -> u32 {
+    (layout.merging - layout.together) / BLOCKS_A_MERGE
 }
 
 /// Bins that a group of the mean rate waits, as given or by the arithmetic of [`bins_ahead`].

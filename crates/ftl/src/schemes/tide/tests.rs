@@ -1,6 +1,6 @@
 //! Tide against its own arithmetic: docs/schemes/tide.md derives the formula.
 
-use super::{bins_ahead, Tide, TideFtl, BLOCKS_A_MERGE, KEPT, LOG_PAGES};
+use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT, LOG_PAGES};
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::Policy;
 use crate::{Config, Device, HostOp, Seen};
@@ -68,7 +68,7 @@ fn uniform_writes_cost_what_the_formula_says() {
         write(&mut device, uniform(1, exported).take(exported as usize), 1);
         let measured = device.counters().write_amplification().expect("it was written");
         let layout = *device.scheme().core().layout();
-        let tail = f64::from((layout.merging - layout.together) / BLOCKS_A_MERGE / 6);
+        let tail = f64::from(merges_of(&layout) / 6);
         let said = by_formula(layout.log_blocks.into(), layout.logical_blocks.into(), tail);
         println!("{share} %: {measured:.2}, by the formula {said:.2}");
         assert!((measured / said - 1.0).abs() < 0.05, "{share} %: {measured:.2}, by the formula {said:.2}");
