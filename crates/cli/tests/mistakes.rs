@@ -248,7 +248,7 @@ fn unknown_schemes_and_parameters() {
     );
     refused(
         &["compare", "--schemes", "page,dftl:entries=3"],
-        "--schemes dftl:entries=3: scheme dftl has no parameter `entries`; it has protected",
+        "--schemes dftl:entries=3: scheme dftl has no parameter `entries`; it has protected, program_buffer",
     );
     refused(
         &["run", "tpftl:techniques=xyz", JOBS, "--device", DEVICE],

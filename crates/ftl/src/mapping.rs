@@ -71,6 +71,11 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
     /// Nothing is mapped.
     fn new(exported_pages: u32, page_bytes: u32) -> Self;
 
+    /// Takes what the budget can spare beside the mapping's own cache, before the mapping is made.
+    fn provide_buffer(&mut self, _info: &Info, _config: &Config) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
     /// The LPNs that belong together.
     fn units(&self) -> Units;
 
@@ -79,6 +84,11 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
 
     /// Memory that the directory takes out of the budget.
     fn directory_bytes(&self) -> u64;
+
+    /// Memory beside the mapping's, by structure.
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        vec![(Self::DIRECTORY, self.directory_bytes())]
+    }
 
     /// The directory as words of a checkpoint.
     fn words(&self) -> impl ExactSizeIterator<Item = u32> + '_;
@@ -227,7 +237,8 @@ pub trait Mapping: Sized + Clone + Send + 'static {
         Ok(())
     }
 
-    /// Nothing is in memory. The memory in use will stay within `config.cache_bytes`, directory included.
+    /// Nothing is in memory. The memory in use will stay within `config.cache_bytes`, that of the pages
+    /// ([`Pages::memory`]) included.
     fn new<N: Nand>(flash: &mut Flash<N>, pages: &Self::Pages, config: &Config) -> Result<Self, ConfigError>;
 
     /// Takes over what a recovery found, which is newer than flash in part, and marks valid what is mapped.
@@ -273,7 +284,7 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     /// on demand has nothing to tell.
     fn cached(&self, _pages: &Self::Pages, _each: &mut dyn FnMut(CachedPage)) {}
 
-    /// Bytes in use by structure, without the directory.
+    /// Bytes in use by structure, without those of the pages ([`Pages::memory`]).
     fn memory(&self, pages: &Self::Pages) -> Memory;
 
     /// Checks the structures against each other and against flash.

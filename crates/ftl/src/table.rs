@@ -7,18 +7,33 @@
 //!
 //! Beyond the table's own pages the directory may lead to *further pages*, whose content is the mapping's
 //! affair and which recovery does not look for.
+//!
+//! A controller that keeps the translation page that it programmed last in memory updates it again without
+//! reading it back. That *program buffer* is memory as any other: it takes a flash page out of the budget and
+//! is listed among the bytes in use. A scheme that has a use for it lists [`PROGRAM_BUFFER`] among its
+//! parameters. `auto` gives it a buffer where that takes at most a sixteenth of the budget. With less memory
+//! entries are worth more than the buffer, and the page is read back, as in the papers' simulators. Nothing
+//! but an update of the same page finds the page there: a lookup that misses reads flash.
 
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Moved, Pages, Unit, Units};
 use crate::recover::{News, Recovery, Since};
-use crate::scheme::{Config, ConfigError};
+use crate::scheme::{Config, ConfigError, Info, Parameter};
 use crate::space::Stream;
 use nand::{Done, Fault, Hint, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
 
 /// The entry of an LPN that is mapped nowhere.
 pub const UNMAPPED: u32 = u32::MAX;
+
+/// The parameter of schemes that update translation pages in part.
+pub const PROGRAM_BUFFER: Parameter = Parameter {
+    name: "program_buffer",
+    default: "auto",
+    what: "a flash page of memory keeps the translation page programmed last, whose next update needs no read (1), \
+           or not (0); auto: where it takes at most a 16th of the cache",
+};
 
 /// An entry as an option.
 #[inline]
@@ -39,15 +54,19 @@ pub fn entry_in(content: &[u8], slot: u32) -> u32 {
     u32::from_le_bytes([content[at], content[at + 1], content[at + 2], content[at + 3]])
 }
 
+/// A program buffer takes at most one part in so many of the budget, unless it is asked for.
+const BUFFER_SHARE: u64 = 16;
+
 /// Directory and translation pages.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// Of the table's pages, then of further ones.
     directory: Vec<u32>,
     units: Units,
-    /// The translation page that was programmed last, which the controller's program buffer still holds, and
-    /// what its program waited for: a program of the same content with more changes has to wait for that
-    /// too.
+    /// Whether there is a program buffer.
+    has_program_buffer: bool,
+    /// The translation page that the program buffer holds, and what its program waited for: a program of the
+    /// same content with more changes has to wait for that too.
     in_program_buffer: Option<(Vtpn, Done)>,
     /// A translation page without mappings, to make the first version of one from.
     blank: Vec<u8>,
@@ -79,16 +98,22 @@ impl Table {
         self.units.lpns()
     }
 
-    /// Bytes of the budget that are left for a cache beside the directory; at least `least`, else an error.
+    /// Bytes of the budget that directory and program buffer take.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory().into_iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Bytes of the budget that are left for a cache beside them; at least `least`, else an error.
     pub fn cache_bytes(&self, scheme: &str, config: &Config, least: u64) -> Result<u64, ConfigError> {
-        let left = config.cache_bytes.saturating_sub(self.directory_bytes());
+        let taken = self.memory_bytes();
+        let left = config.cache_bytes.saturating_sub(taken);
         if left < least {
+            let buffer = if self.has_program_buffer { " and the program buffer take" } else { " takes" };
             return Err(ConfigError(format!(
-                "scheme {scheme}: a cache of {} bytes is too small; give at least {}: the directory takes {} and \
-                 {least} more are needed",
+                "scheme {scheme}: a cache of {} bytes is too small; give at least {}: the directory{buffer} {taken} \
+                 and {least} more are needed",
                 config.cache_bytes,
-                self.directory_bytes() + least,
-                self.directory_bytes()
+                taken + least,
             )));
         }
         Ok(left)
@@ -120,7 +145,7 @@ impl Table {
     #[inline]
     fn programmed(&mut self, vtpn: Vtpn, ppn: Ppn, after: Done) {
         self.directory[vtpn.0 as usize] = ppn.0;
-        self.in_program_buffer = Some((vtpn, after));
+        self.in_program_buffer = self.has_program_buffer.then_some((vtpn, after));
     }
 
     /// Reads a translation page into the controller's buffer ([`Flash::buffer`]). `None`: it was never
@@ -140,9 +165,8 @@ impl Table {
     }
 
     /// Changes entries `(slot, entry)` of a translation page: one read and one program. No read when it was
-    /// never written, or when it is the one programmed last: then the controller's program buffer still
-    /// holds it. (Without that, updates of one translation page in a row would each wait for the program
-    /// before, 240 us on common flash.)
+    /// never written, or when the program buffer holds it. (Without a buffer updates of one translation page
+    /// in a row each wait for the program before, and read it back: 240 us on common flash.)
     ///
     /// `at` must cover the programs of the data pages that the edits point to: else a cut could leave a
     /// mapping to a page that was never programmed.
@@ -164,7 +188,7 @@ impl Table {
         }
     }
 
-    /// As [`Table::store`], for a translation page that is in the controller's buffers: one program.
+    /// As [`Table::store`], for a translation page that was just read: one program.
     pub fn store_loaded<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -468,9 +492,28 @@ impl Pages for Table {
         Table {
             directory: vec![UNMAPPED; units.count() as usize],
             units,
+            has_program_buffer: false,
             in_program_buffer: None,
             blank: vec![0xff; page_bytes as usize],
         }
+    }
+
+    fn provide_buffer(&mut self, info: &Info, config: &Config) -> Result<(), ConfigError> {
+        if !info.parameters.iter().any(|known| known.name == PROGRAM_BUFFER.name) {
+            return Ok(());
+        }
+        self.has_program_buffer = match config.parameter(info, PROGRAM_BUFFER.name).as_str() {
+            "auto" => config.cache_bytes / BUFFER_SHARE >= self.blank.len() as u64,
+            "0" => false,
+            "1" => true,
+            given => {
+                return Err(ConfigError(format!(
+                    "scheme {}: program_buffer = '{given}'; auto, 0 or 1 is needed",
+                    info.name
+                )))
+            }
+        };
+        Ok(())
     }
 
     #[inline]
@@ -485,6 +528,11 @@ impl Pages for Table {
     /// 4 bytes a translation page.
     fn directory_bytes(&self) -> u64 {
         4 * self.directory.len() as u64
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        let buffer = self.has_program_buffer.then_some(("program buffer", self.blank.len() as u64));
+        [(Self::DIRECTORY, self.directory_bytes())].into_iter().chain(buffer).collect()
     }
 
     /// Without further pages, which recovery does not look for.

@@ -55,7 +55,10 @@ fn configurations_without_room_are_refused_in_one_sentence() {
     assert!(refused(config).starts_with("collection thresholds: foreground 1"));
     let mut config = Config::new(800, 4096);
     config.parameters.insert("protectd".to_owned(), "5".to_owned());
-    assert_eq!(refused(config), "scheme dftl: no parameter 'protectd'; its parameters: protected");
+    assert_eq!(
+        refused(config),
+        "scheme dftl: no parameter 'protectd'; its parameters: protected, program_buffer"
+    );
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn a_miss_reads_once_and_a_dirty_victim_costs_a_read_and_a_program_more() {
     assert_eq!((device.counters().replaced, device.counters().replaced_dirty), (1, 0));
     ask(&mut device, HostOp::Read, 100, 1);
     assert_eq!(device.counters().host_reads_by_flash_reads, [0, 1, 1, 0, 0], "now it is cached");
-    // Dirty entries of two translation pages in turn: the one programmed last is never the one to be updated.
+    // Dirty entries of two translation pages in turn.
     for lpn in [200, 500, 201, 501, 202, 502, 203, 503, 204, 504] {
         ask(&mut device, HostOp::Write, lpn, 1);
     }
@@ -106,18 +109,40 @@ fn a_miss_reads_once_and_a_dirty_victim_costs_a_read_and_a_program_more() {
 }
 
 #[test]
-fn a_translation_page_in_the_program_buffer_is_updated_without_a_read() {
-    let mut device = open::<Dftl>(&Config::new(800, 7 * 4 + 8 * 8)).expect("room");
-    ask(&mut device, HostOp::Write, 0, 128);
-    device.take_counters();
-    ask(&mut device, HostOp::Write, 128, 8);
-    let c = device.counters();
-    assert_eq!((c.replaced_dirty, c.programs_by(Cause::Translation)), (8, 8));
-    assert_eq!(
-        c.reads_by(Cause::Translation),
-        0,
-        "eight entries of the same translation page, one after the other"
-    );
+fn a_program_buffer_saves_reads_and_is_paid_for() {
+    let config = |bytes, given: &[(&str, &str)]| {
+        let mut config = Config::new(800, bytes);
+        let given = given.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        config.parameters.extend(given);
+        config
+    };
+    let (directory, page, entries) = (7 * 4, 512, 8 * 8);
+    for (buffer, bytes, reads) in [
+        ("0", directory + entries, 8),
+        ("auto", directory + entries, 8),
+        ("1", directory + page + entries, 0),
+    ] {
+        let mut device = open::<Dftl>(&config(bytes, &[("program_buffer", buffer)])).expect("room");
+        ask(&mut device, HostOp::Write, 0, 128);
+        assert_eq!(device.memory().bytes(), bytes, "{buffer}: eight entries, and every byte is counted");
+        device.take_counters();
+        ask(&mut device, HostOp::Write, 128, 8);
+        let c = device.counters();
+        assert_eq!((c.replaced_dirty, c.programs_by(Cause::Translation)), (8, 8));
+        // Eight entries of the same translation page, one after the other.
+        assert_eq!(c.reads_by(Cause::Translation), reads, "{buffer}");
+    }
+    // It is there by itself from 16 flash pages on.
+    for (bytes, has) in [(16 * page - 1, false), (16 * page, true)] {
+        let device = open::<Dftl>(&config(bytes, &[])).expect("room");
+        let parts = device.memory().parts;
+        assert_eq!(parts.contains(&("program buffer", page)), has, "{bytes} bytes");
+    }
+    let refused = |config: &Config| open::<Dftl>(config).map(drop).expect_err("refused").to_string();
+    let small = refused(&config(directory + entries, &[("program_buffer", "1")]));
+    assert!(small.contains("the directory and the program buffer take 540"), "{small}");
+    let wrong = refused(&config(1 << 20, &[("program_buffer", "yes")]));
+    assert!(wrong.ends_with("auto, 0 or 1 is needed"), "{wrong}");
 }
 
 #[test]

@@ -427,7 +427,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
 
     pub(crate) fn memory(&self) -> Memory {
         let mut memory = self.parts.mapping.memory(&self.parts.pages);
-        memory.parts.insert(0, (M::Pages::DIRECTORY, self.parts.pages.directory_bytes()));
+        memory.parts.splice(0..0, self.parts.pages.memory());
         self.parts.placement.add_memory(&mut memory);
         memory
     }

@@ -16,6 +16,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         config.check_parameters(&M::INFO)?;
         let geometry = flash.nand().geometry().clone();
         let mut pages = M::Pages::new(config.exported_pages, geometry.page_bytes);
+        pages.provide_buffer(&M::INFO, config)?;
         M::shape(&mut pages, &geometry, config)?;
         reserve_room(flash, pages.most_pages(), config)?;
         let mut mapping = M::new(flash, &pages, config)?;

@@ -15,7 +15,7 @@
 //! - A write that misses loads its entry, as a read does: the page that it replaces has to be known.
 //! - A miss that replaces a dirty entry waits for the write-back, then for the load (TPFTL paper, equation
 //!   1).
-//! - A write-back into the translation page that was programmed last needs no read (see [`Table::store`]).
+//! - A write-back reads its translation page, unless the program buffer holds it (see `table`).
 //! - A trim of up to 8 pages of a translation page changes entries like a write; a longer one changes the
 //!   translation page, because loading each entry would read the same page many times.
 
@@ -26,7 +26,7 @@ use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
-use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
+use crate::table::{entry, entry_in, mapped, Table, PROGRAM_BUFFER, UNMAPPED};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
@@ -88,11 +88,14 @@ impl Mapping for CachedTable {
         what: "demand-cached page map, segmented LRU over single entries, batch updates in collection",
         paper: "Gupta, Kim, Urgaonkar: DFTL, ASPLOS 2009",
         stats: &[],
-        parameters: &[Parameter {
-            name: "protected",
-            default: "50",
-            what: "entries in the protected segment, percent of the cache",
-        }],
+        parameters: &[
+            Parameter {
+                name: "protected",
+                default: "50",
+                what: "entries in the protected segment, percent of the cache",
+            },
+            PROGRAM_BUFFER,
+        ],
     };
 
     fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {

@@ -36,7 +36,7 @@ use crate::flash::Flash;
 use crate::list::NONE;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
-use crate::table::{entry, mapped, Table};
+use crate::table::{entry, mapped, Table, PROGRAM_BUFFER};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
@@ -307,6 +307,7 @@ impl Mapping for SpatialTable {
                 default: "coldest",
                 what: "which page's entries leave a full dirty buffer: coldest, or largest",
             },
+            PROGRAM_BUFFER,
         ],
     };
 

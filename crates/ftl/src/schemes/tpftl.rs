@@ -32,7 +32,7 @@ use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
-use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
+use crate::table::{entry, entry_in, mapped, Table, PROGRAM_BUFFER, UNMAPPED};
 use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
@@ -331,6 +331,7 @@ impl Mapping for ClusteredTable {
                 default: "3",
                 what: "change in the number of TP nodes that turns selective prefetching on or off; 0 for always on",
             },
+            PROGRAM_BUFFER,
         ],
     };
 

@@ -33,7 +33,7 @@ use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
-use crate::table::{entry, mapped, Table};
+use crate::table::{entry, mapped, Table, PROGRAM_BUFFER};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
@@ -184,11 +184,14 @@ impl Mapping for ZoneTable {
         what: "mappings of one zone cached at a time: an active translation page, and entries evicted in batches",
         paper: "Wang, Zhang, Kang: ZFTL, ICCT 2012",
         stats: &[],
-        parameters: &[Parameter {
-            name: "zone",
-            default: "16",
-            what: "translation pages of a zone; at most a quarter of a superblock's pages",
-        }],
+        parameters: &[
+            Parameter {
+                name: "zone",
+                default: "16",
+                what: "translation pages of a zone; at most a quarter of a superblock's pages",
+            },
+            PROGRAM_BUFFER,
+        ],
     };
 
     fn new<N: Nand>(flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {

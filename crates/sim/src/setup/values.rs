@@ -436,7 +436,10 @@ mod tests {
         let error = |text: &str| text.parse::<SchemeSpec>().map_or_else(|error| error.0, |_| String::new());
         let known: Vec<&str> = ftl::schemes::ALL.iter().map(|info| info.name).collect();
         assert_eq!(error("ideal"), format!("there is no scheme `ideal`; there are {}", known.join(", ")));
-        assert_eq!(error("dftl:entries=3"), "scheme dftl has no parameter `entries`; it has protected");
+        assert_eq!(
+            error("dftl:entries=3"),
+            "scheme dftl has no parameter `entries`; it has protected, program_buffer"
+        );
         assert_eq!(error("page:x=3"), "scheme page has no parameter `x`; it has none");
         assert_eq!(
             error("dftl:protected"),

@@ -31,7 +31,7 @@ use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
-use crate::table::{entry, mapped, Table};
+use crate::table::{entry, mapped, Table, PROGRAM_BUFFER};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use pinned::PinnedLru;
 use std::ops::Range;
@@ -196,11 +196,14 @@ impl Mapping for TwoCaches {
         paper:
             "Qin et al.: A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping, RTAS 2011",
         stats: &[],
-        parameters: &[Parameter {
-            name: "pages",
-            default: "50",
-            what: "bytes for whole translation pages (CTP), percent of the cache; at least one page",
-        }],
+        parameters: &[
+            Parameter {
+                name: "pages",
+                default: "50",
+                what: "bytes for whole translation pages (CTP), percent of the cache; at least one page",
+            },
+            PROGRAM_BUFFER,
+        ],
     };
 
     fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {

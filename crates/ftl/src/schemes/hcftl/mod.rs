@@ -46,7 +46,7 @@ use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
-use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
+use crate::table::{entry, entry_in, mapped, Table, PROGRAM_BUFFER, UNMAPPED};
 use dynamic::{Dynamic, Evicted, Kept};
 use nand::{Done, Geometry, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
@@ -95,7 +95,8 @@ impl Clusters {
     /// Entries of a DTP, and how many DTPs, that `bytes` of cache allow.
     fn sizes(table: &Table, config: &Config) -> Result<(u64, u64), ConfigError> {
         let percent = config.number(&Clusters::INFO, "index", 5..=60)?;
-        let bytes = config.cache_bytes.saturating_sub(4 * u64::from(table.pages()));
+        let further = 4 * u64::from(table.further_pages());
+        let bytes = config.cache_bytes.saturating_sub(table.memory_bytes() - further);
         let most = u64::from(table.entries_per_page()) * 4 / ENTRY_BYTES;
         let per_page = (bytes / ENTRY_BYTES / 16).clamp(LEAST_PER_PAGE, most);
         let index = Dynamic::index_bytes(per_page, u64::from(table.exported_pages())) + 4;
@@ -359,6 +360,7 @@ impl Mapping for Clusters {
                 default: "10",
                 what: "bytes of the index over dynamic translation pages, percent of the cache",
             },
+            PROGRAM_BUFFER,
         ],
     };
 

@@ -53,7 +53,7 @@ use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Upda
 use crate::recover::Recovery;
 use crate::scheme::{Alias, CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::schemes::tpftl::ClusteredTable;
-use crate::table::{mapped, Table};
+use crate::table::{mapped, Table, PROGRAM_BUFFER};
 use benefit::{Benefit, Emptied};
 use groups::Groups;
 use models::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
@@ -274,6 +274,7 @@ impl Mapping for LearnedTable {
                 what: "controller time to sort and train a full GTD entry",
             },
             Parameter { name: "predict_ns", default: "650", what: "controller time of a prediction" },
+            PROGRAM_BUFFER,
         ],
     };
 
@@ -321,7 +322,7 @@ impl Mapping for LearnedTable {
                 models.bytes()
             ))
         })? - beside
-            + table.directory_bytes();
+            + table.memory_bytes();
         let of_cache = Config { cache_bytes, parameters: Default::default(), ..config.clone() };
         let cached = ClusteredTable::new(flash, table, &of_cache)?;
         Ok(LearnedTable {
