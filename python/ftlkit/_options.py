@@ -83,6 +83,8 @@ class Options(TypedDict, total=False):
     """Free superblocks at which a write waits for collection."""
     gc_background: int
     """Free superblocks at which collection starts."""
+    foreground_only: bool
+    """Collection begins only when a write waits for it: neither beside writes nor in idle time."""
     victims: Literal["greedy", "cost-benefit"]
     """How victims of collection are chosen ["greedy"]."""
     wear_gap: int

@@ -285,7 +285,7 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     /// What the work met. Unless it [is fatal](Fault::is_fatal), it concerns no request and the device goes
     /// on.
     pub fn idle(&mut self) -> Result<Option<Done>, Fault> {
-        if self.flash.is_worn() {
+        if self.flash.is_worn() || self.config.foreground_only {
             return Ok(None);
         }
         self.mending(|scheme, flash| scheme.idle(flash))

@@ -65,6 +65,8 @@ pub struct Config {
     pub foreground_superblocks: u32,
     /// With this many free superblocks or fewer, writes carry collection along, page by page.
     pub background_superblocks: u32,
+    /// Collection begins only when a write waits for it: neither beside writes nor in idle time.
+    pub foreground_only: bool,
     /// How victims are chosen.
     pub victims: VictimPolicy,
     /// Static wear levelling: what has lain while the others were erased this many times each, in the mean,
@@ -88,6 +90,7 @@ impl Config {
             cache_bytes,
             foreground_superblocks: Config::FOREGROUND,
             background_superblocks: Config::BACKGROUND,
+            foreground_only: false,
             victims: VictimPolicy::Greedy,
             wear_gap: 0,
             parameters: BTreeMap::new(),

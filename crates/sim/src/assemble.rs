@@ -217,7 +217,7 @@ pub(crate) fn device_info<N: Nand>(experiment: &Experiment, config: &Config, nan
             superblocks: config.foreground_superblocks,
             bytes: u64::from(config.foreground_superblocks) * u64::from(g.superblock_pages()) * page_bytes,
             foreground_superblocks: config.foreground_superblocks,
-            background_superblocks: config.background_superblocks,
+            background_superblocks: if config.foreground_only { 0 } else { config.background_superblocks },
         },
         timing: timing_info(experiment),
     }

@@ -278,6 +278,7 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
     let mut config = Config::new(exported, experiment.cache.bytes(exported)?);
     config.parameters = ftl::schemes::parameters(&experiment.scheme, &experiment.parameters);
     config.victims = experiment.victims;
+    config.foreground_only = experiment.foreground_only;
     config.wear_gap = experiment.wear_gap.unwrap_or(0);
     config.foreground_superblocks =
         experiment.foreground_superblocks.unwrap_or(config.foreground_superblocks);

@@ -38,6 +38,8 @@ pub struct Experiment {
     pub foreground_superblocks: Option<u32>,
     /// Free superblocks at which collection starts; the FTL's default unless given.
     pub background_superblocks: Option<u32>,
+    /// Whether collection begins only when a write waits for it.
+    pub foreground_only: bool,
     /// How victims of collection are chosen.
     pub victims: VictimPolicy,
     /// Static wear levelling: what lags so many erases behind the mean is moved; never unless given.
@@ -88,6 +90,7 @@ impl Experiment {
             cache: CacheSize::Share(0.03),
             foreground_superblocks: None,
             background_superblocks: None,
+            foreground_only: false,
             wear_gap: None,
             victims: VictimPolicy::default(),
             rewrite_ns: None,

@@ -257,8 +257,8 @@ fn a_closed_loop_ignores_arrival_times() {
     assert_eq!(run.phases[0].elapsed_ns, 1000 * 40_000);
 }
 
-#[test]
-fn idle_time_is_offered_to_the_scheme() {
+/// Writes of a page that arrive one in 20 ms, on a device that was aged.
+fn slow_writes(device: nand::Device, scheme: &str) -> Experiment {
     let request = |n: u64| Request {
         arrival_ns: n * 20_000_000,
         kind: Kind::Write,
@@ -267,11 +267,37 @@ fn idle_time_is_offered_to_the_scheme() {
     };
     let source = Arc::new(Listed::new("slow writes", (0..2000).map(request).collect::<Vec<_>>()));
     let mut e =
-        experiment(tiny(), "page", vec![PhaseSpec::new("slow", Load::Open { source, outstanding: None })]);
+        experiment(device, scheme, vec![PhaseSpec::new("slow", Load::Open { source, outstanding: None })]);
     e.warm_up.push(phase("age", vec![short(Pattern::RandWrite, 1, 1, 6_000)]));
-    let phase = &good(&e).phases[0];
+    e
+}
+
+#[test]
+fn idle_time_is_offered_to_the_scheme() {
+    let phase = &good(&slow_writes(tiny(), "page")).phases[0];
     assert!(phase.gc.collections() > 0);
     assert!(phase.gc.background > phase.gc.foreground, "{:?}", phase.gc);
+}
+
+#[test]
+fn in_the_mode_of_flashsim_each_operation_is_in_a_response_time() {
+    let geometry =
+        nand::Geometry { channels: 1, luns_per_channel: 1, blocks_per_plane: 128, ..tiny().geometry };
+    for scheme in ["dftl", "tpftl", "sftl", "page"] {
+        let times_added_up = |foreground_only| {
+            let mut e = slow_writes(nand::Device::tiny(geometry.clone(), 1200), scheme);
+            (e.timing, e.foreground_only) = (TimingModel::Reserved, foreground_only);
+            e.cache = CacheSize::Bytes(6 << 10);
+            let phase = good(&e).phases.swap_remove(0);
+            assert!(phase.gc.collections() > 100, "{scheme}: {:?}", phase.gc);
+            assert_eq!(phase.gc.background == 0, foreground_only, "{scheme}: {:?}", phase.gc);
+            let latency = phase.latency.write.as_ref().unwrap();
+            let operations = phase.die_use.as_ref().unwrap().busy_mean * phase.elapsed_ns as f64;
+            latency.mean_ns * phase.requests.write.completed as f64 / operations
+        };
+        near(times_added_up(true), 1.0, 1e-3);
+        assert!(times_added_up(false) < 0.9, "{scheme}: idle time is used");
+    }
 }
 
 #[test]

@@ -63,6 +63,7 @@ impl Options {
             cache: device.cache,
             gc_foreground: device.gc_foreground,
             gc_background: device.gc_background,
+            foreground_only: device.foreground_only,
             victims: Some(device.victims),
             rewrite: device.rewrite,
             wear_gap: device.wear_gap,
@@ -235,6 +236,10 @@ pub(crate) struct DeviceOptions {
     /// Free superblocks at which collection starts
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) gc_background: Option<u32>,
+    /// Collection begins only when a write waits for it: neither beside writes nor in idle time, as in
+    /// FlashSim
+    #[arg(long)]
+    pub(crate) foreground_only: bool,
     /// How victims of collection are chosen
     #[arg(long, value_parser = one_of::<VictimPolicy>(), value_name = "POLICY", default_value = "greedy")]
     pub(crate) victims: VictimPolicy,

@@ -42,6 +42,8 @@ pub struct Ftl<M: Mapping, P: Placement<M> = HostStream, G = Known> {
     foreground: u32,
     /// With so many or fewer, writes carry collection along.
     background: u32,
+    /// No collection begins before a page operation waits for it.
+    foreground_only: bool,
     /// Pages read since reads carried a gathering on.
     reads: u32,
     /// What is under way is moved to level the wear.
@@ -172,7 +174,8 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
                 return true;
             }
         }
-        (free <= self.background || self.is_gathering_due()) && self.collector.start(flash)
+        let is_low = free <= self.background && !self.foreground_only;
+        (is_low || self.is_gathering_due()) && self.collector.start(flash)
     }
 
     /// Starts moving what lags behind in wear, if that is due and the copies get a superblock of their own:

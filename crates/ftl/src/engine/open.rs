@@ -39,6 +39,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             journal,
             foreground: config.foreground_superblocks,
             background,
+            foreground_only: config.foreground_only,
             reads: 0,
             is_leveling: false,
             guess: PhantomData,

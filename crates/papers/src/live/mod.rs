@@ -196,6 +196,9 @@ impl Bench {
 
 /// An image for the experiment's scheme and device, open.
 fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String> {
+    if experiment.foreground_only {
+        return Err("foreground-only is for simulated runs: a live device collects in idle time".to_owned());
+    }
     let device = &experiment.device;
     let cache = experiment.cache.bytes(device.exported_pages).map_err(|error| error.to_string())?;
     let mut settings = Settings::new(&experiment.scheme, cache);

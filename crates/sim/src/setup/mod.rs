@@ -136,6 +136,8 @@ pub struct Setup {
     /// Free superblocks at which collection starts.
     #[serde(deserialize_with = "field::count_32")]
     pub gc_background: Option<u32>,
+    /// Whether collection begins only when a write waits for it, and idle time is left unused.
+    pub foreground_only: bool,
     /// How victims of collection are chosen.
     #[serde(deserialize_with = "field::victims")]
     pub victims: Option<VictimPolicy>,

@@ -490,6 +490,11 @@ fn set(base: &mut Experiment, setup: &Setup) -> Result<(), SetupError> {
     base.faults = setup.faults.clone().unwrap_or_default();
     base.foreground_superblocks = setup.gc_foreground;
     base.background_superblocks = setup.gc_background;
+    base.foreground_only = setup.foreground_only;
+    if base.foreground_only && setup.gc_background.is_some() {
+        let what = "begins no collection ahead of need; leave gc-background out";
+        return Err(SetupError::unsuitable("foreground-only", what));
+    }
     base.wear_gap = setup.wear_gap;
     base.victims = setup.victims.unwrap_or_default();
     if setup.rewrite == Some(0) {
