@@ -155,7 +155,7 @@ pub enum How {
     CachedPage,
     /// A model in memory predicted it.
     Predicted,
-    /// It had to be loaded from flash, or was known without that to be mapped nowhere.
+    /// It had to be loaded from flash, or will be, or was known without that to be mapped nowhere.
     Loaded,
 }
 

@@ -26,8 +26,9 @@
 //!   the page's mappings are committed with them.
 //! - Collection copies a page that is superseded but owed, as it cannot know; the copy is dropped when moves
 //!   are committed.
-//! - A write is a hit: it needs no flash read. What counts as replaced are entries; those of a commit for
-//!   room are all dirty.
+//! - A write counts as a hit where memory has the old mapping. Else it is a miss, though it waits for no
+//!   flash read: the read is the commit's. What counts as replaced are entries; those of a commit for room
+//!   are all dirty.
 //! - A long trim commits the page's mappings first, so that nothing is owed in it.
 
 use crate::cmt::segmented::SegmentedLru;
@@ -291,7 +292,8 @@ impl Update for LazyTable {
         let at = self.make_room(flash, table, at)?;
         let known = self.reads.remove(lpn);
         self.add(lpn, entry(ppn), programmed, known.is_none());
-        Ok(Lookup::new(known.and_then(|read| mapped(read.ppn)), at, How::CachedEntry))
+        let how = if known.is_some() { How::CachedEntry } else { How::Loaded };
+        Ok(Lookup::new(known.and_then(|read| mapped(read.ppn)), at, how))
     }
 
     fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
