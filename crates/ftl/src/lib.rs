@@ -23,6 +23,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bits;
 mod checkpoint;
 mod cmt;
 pub mod counters;

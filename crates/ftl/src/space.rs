@@ -5,6 +5,7 @@
 //! superblocks stand in buckets by their valid pages, so that the greedy victim is found, and a page
 //! invalidated, in constant time.
 
+use crate::bits;
 use crate::list::{linked, Links, List, NONE};
 use nand::{Divisor, Done, Geometry, Nand, PageKind, Pbn, Ppn};
 use std::collections::VecDeque;
@@ -227,7 +228,7 @@ impl Space {
     /// Whether a page is valid.
     #[inline]
     pub fn is_valid(&self, ppn: Ppn) -> bool {
-        self.valid[ppn.0 as usize / 64] >> (ppn.0 % 64) & 1 == 1
+        bits::has(&self.valid, ppn.0)
     }
 
     /// Whether a page is valid and holds user data.
@@ -312,7 +313,7 @@ impl Space {
     }
 
     #[inline]
-    fn superblock_of(&self, ppn: Ppn) -> u32 {
+    pub(crate) fn superblock_of(&self, ppn: Ppn) -> u32 {
         self.superblock_pages.divide(ppn.0).0
     }
 
@@ -534,16 +535,7 @@ impl Space {
 
     /// The first valid page at or after `from` and before `end`.
     pub(crate) fn next_valid(&self, from: Ppn, end: Ppn) -> Option<Ppn> {
-        let mut at = from.0;
-        while at < end.0 {
-            let word = self.valid[at as usize / 64] >> (at % 64);
-            if word != 0 {
-                let found = at + word.trailing_zeros();
-                return (found < end.0).then_some(Ppn(found));
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        None
+        bits::next(&self.valid, from.0, end.0).map(Ppn)
     }
 
     /// As [`Space::next_valid`], in `units` of a superblock alone.

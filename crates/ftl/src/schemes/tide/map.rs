@@ -21,15 +21,17 @@
 //! in the checkpoint, as it does without them, and erases these pages. One that cannot be read is rebuilt
 //! from the OOB of all log blocks.
 //!
-//! The simulator keeps all places in an array ([`Core::log_page`]). What it reads from flash must agree with
-//! that.
+//! The simulator keeps all places in an array ([`Core::log_page`]). A place that it reads from flash must
+//! agree with that; in tests (with debug assertions) so must all others of the same translation page.
 
 use super::memory::{shelf_bytes, Widths, GRAIN, SHELF};
+use crate::bits;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::list::{linked, Links, List, NONE};
 use crate::log_block::{Core, Layout};
-use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
+use nand::{Divisor, Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
+use std::ops::Range;
 
 /// Of the bytes of rows, an eighth is kept for places: those of pages just written have to be in memory, and
 /// the more of them one translation page takes, the fewer programs they cost.
@@ -76,7 +78,7 @@ pub(super) struct LogMap {
     /// Bits of the rows on each shelf.
     shelves: Vec<u32>,
     /// LPNs of a translation page.
-    span: u32,
+    span: Divisor,
     vtpns: Vec<Translation>,
     /// Translation pages of which places are in memory, the one used last at the head.
     used: List,
@@ -85,18 +87,6 @@ pub(super) struct LogMap {
     /// By block of the pool: something in it is superseded, and nobody knows what.
     unknown: Vec<bool>,
     buffer: Vec<u8>,
-}
-
-fn bit(bits: &[u64], at: u32) -> bool {
-    bits[at as usize / 64] >> (at % 64) & 1 == 1
-}
-
-/// Sets a bit; returns whether it was another one.
-fn set(bits: &mut [u64], at: u32, to: bool) -> bool {
-    let (word, mask) = (&mut bits[at as usize / 64], 1 << (at % 64));
-    let before = *word & mask != 0;
-    *word = if to { *word | mask } else { *word & !mask };
-    before != to
 }
 
 /// Bytes of a place in a translation page.
@@ -138,7 +128,7 @@ impl LogMap {
             in_memory: vec![0; layout.exported_pages.div_ceil(64) as usize],
             rows: vec![Row::default(); groups as usize],
             shelves,
-            span: span(layout),
+            span: Divisor::new(span(layout)),
             vtpns: vec![none; vtpns(layout) as usize],
             used: List::EMPTY,
             blocks: vec![NONE; layout.translation.saturating_sub(1).max(1) as usize],
@@ -160,7 +150,7 @@ impl LogMap {
     /// Whether the log holds a page whose place is on flash alone.
     #[inline]
     pub(super) fn is_away(&self, lpn: Lpn) -> bool {
-        bit(&self.in_log, lpn.0) && !bit(&self.in_memory, lpn.0)
+        bits::has(&self.in_log, lpn.0) && !bits::has(&self.in_memory, lpn.0)
     }
 
     /// Whether everything in a log block that is not valid is known not to be.
@@ -171,6 +161,11 @@ impl LogMap {
     /// Nothing is left in a log block, or it is none any more.
     pub(super) fn erased(&mut self, block: u32) {
         self.unknown[block as usize] = false;
+    }
+
+    #[inline]
+    fn vtpn_of(&self, lpn: Lpn) -> u32 {
+        self.span.divide(lpn.0).0
     }
 
     // Rows
@@ -187,10 +182,10 @@ impl LogMap {
     }
 
     fn take_in(&mut self, group: u32, lpn: Lpn) {
-        if set(&mut self.in_memory, lpn.0, true) {
+        if bits::set(&mut self.in_memory, lpn.0, true) {
             self.change(group, |row| row.here += 1);
             self.here += 1;
-            let vtpn = lpn.0 / self.span;
+            let vtpn = self.vtpn_of(lpn);
             self.vtpns[vtpn as usize].here += 1;
             if self.vtpns[vtpn as usize].here == 1 {
                 self.used.push_front(&mut self.vtpns, vtpn);
@@ -199,10 +194,10 @@ impl LogMap {
     }
 
     fn put_out(&mut self, group: u32, lpn: Lpn) {
-        if set(&mut self.in_memory, lpn.0, false) {
+        if bits::set(&mut self.in_memory, lpn.0, false) {
             self.change(group, |row| row.here -= 1);
             self.here -= 1;
-            let vtpn = lpn.0 / self.span;
+            let vtpn = self.vtpn_of(lpn);
             self.vtpns[vtpn as usize].here -= 1;
             if self.vtpns[vtpn as usize].here == 0 {
                 self.vtpns[vtpn as usize].is_dirty = false;
@@ -214,8 +209,8 @@ impl LogMap {
     /// A page is read whose place is in memory, or which is at home.
     #[inline]
     pub(super) fn used(&mut self, lpn: Lpn) {
-        if bit(&self.in_memory, lpn.0) {
-            self.touch(lpn.0 / self.span);
+        if bits::has(&self.in_memory, lpn.0) {
+            self.touch(self.vtpn_of(lpn));
         }
     }
 
@@ -242,8 +237,8 @@ impl LogMap {
         if core.log_page(lpn).is_none() {
             return self.left(core, lpn);
         }
-        let (group, vtpn) = (core.place(lpn).0, lpn.0 / self.span);
-        if set(&mut self.in_log, lpn.0, true) {
+        let (group, vtpn) = (core.place(lpn).0, self.vtpn_of(lpn));
+        if bits::set(&mut self.in_log, lpn.0, true) {
             self.change(group, |row| row.pages += 1);
             self.vtpns[vtpn as usize].pages += 1;
         }
@@ -254,12 +249,13 @@ impl LogMap {
 
     /// A page may have left the log.
     pub(super) fn left(&mut self, core: &Core, lpn: Lpn) {
-        if bit(&self.in_log, lpn.0) && core.log_page(lpn).is_none() {
+        if bits::has(&self.in_log, lpn.0) && core.log_page(lpn).is_none() {
             let group = core.place(lpn).0;
             self.put_out(group, lpn);
-            set(&mut self.in_log, lpn.0, false);
+            bits::set(&mut self.in_log, lpn.0, false);
             self.change(group, |row| row.pages -= 1);
-            self.vtpns[(lpn.0 / self.span) as usize].pages -= 1;
+            let vtpn = self.vtpn_of(lpn);
+            self.vtpns[vtpn as usize].pages -= 1;
         }
     }
 
@@ -330,17 +326,16 @@ impl LogMap {
         let mut done = at;
         if is_dirty {
             if here < pages {
-                done = self.read(core, flash, vtpn, Cause::Translation, done)?;
+                done = self.read(core, flash, vtpn, std::iter::empty(), Cause::Translation, done)?;
             }
             done = self.write(core, flash, vtpn, Cause::Translation, done)?;
         }
         flash.counters.replaced += 1;
         flash.counters.replaced_dirty += u64::from(is_dirty);
-        let first = vtpn * self.span;
-        for lpn in (first..(first + self.span).min(core.layout().exported_pages)).map(Lpn) {
-            if bit(&self.in_memory, lpn.0) {
-                self.put_out(core.place(lpn).0, lpn);
-            }
+        let Range { start: mut from, end } = self.lpns_of(core, vtpn);
+        while let Some(lpn) = bits::next(&self.in_memory, from, end) {
+            self.put_out(core.place(Lpn(lpn)).0, Lpn(lpn));
+            from = lpn + 1;
         }
         Ok(done)
     }
@@ -354,17 +349,19 @@ impl LogMap {
         core: &mut Core,
         flash: &mut Flash<N>,
         lpn: Lpn,
-        others: impl Iterator<Item = Lpn>,
+        others: impl Iterator<Item = Lpn> + Clone,
         cause: Cause,
         at: Done,
     ) -> Result<Done, Fault> {
-        let vtpn = lpn.0 / self.span;
+        let vtpn = self.vtpn_of(lpn);
+        let end = (vtpn + 1) * self.span.get();
+        let asked = std::iter::once(lpn).chain(others.take_while(|other| other.0 < end));
         self.touch(vtpn);
         // Without room, the place is taken from the page buffer.
         let at = self.evict_for(core, flash, vtpn, at)?.unwrap_or(at);
-        let done = self.read(core, flash, vtpn, cause, at)?;
-        for (nth, lpn) in std::iter::once(lpn).chain(others).enumerate() {
-            if lpn.0 / self.span == vtpn && self.is_away(lpn) && self.has_room() {
+        let done = self.read(core, flash, vtpn, asked.clone(), cause, at)?;
+        for (nth, lpn) in asked.enumerate() {
+            if self.is_away(lpn) && self.has_room() {
                 self.take_in(core.place(lpn).0, lpn);
                 flash.counters.prefetched += u64::from(nth > 0);
             }
@@ -373,19 +370,24 @@ impl LogMap {
         Ok(done)
     }
 
-    /// Reads a translation page. One that cannot be read is made anew from the OOB of the log.
+    /// Reads a translation page for the places that are asked for. One that cannot be read is made anew from
+    /// the OOB of the log.
     fn read<N: Nand>(
         &mut self,
         core: &mut Core,
         flash: &mut Flash<N>,
         vtpn: u32,
+        asked: impl Iterator<Item = Lpn>,
         cause: Cause,
         at: Done,
     ) -> Result<Done, Fault> {
         let ppn = Ppn(self.vtpns[vtpn as usize].ppn);
         match flash.read_metadata(ppn, PageKind::Translation, cause, at) {
             Ok(done) => {
-                self.compare(core, flash.buffer(), vtpn);
+                self.compare(core, flash.buffer(), vtpn, asked);
+                if cfg!(debug_assertions) {
+                    self.compare(core, flash.buffer(), vtpn, self.lpns_of(core, vtpn).map(Lpn));
+                }
                 Ok(done)
             }
             Err(Fault::Uncorrectable { done, .. }) => {
@@ -448,7 +450,8 @@ impl LogMap {
         for other in (number..self.vtpns()).step_by(self.blocks.len()).filter(|&other| other != vtpn) {
             // One that could not be read was made anew there.
             if self.is_in(core, other, full) {
-                let read = self.read(core, flash, other, Cause::Collection, Done::READY)?;
+                let none = std::iter::empty();
+                let read = self.read(core, flash, other, none, Cause::Collection, Done::READY)?;
                 if self.is_in(core, other, full) {
                     self.write(core, flash, other, Cause::Collection, read)?;
                 }
@@ -464,36 +467,47 @@ impl LogMap {
         ppn != NONE && core.pool.place_of(Ppn(ppn)).0 == block
     }
 
+    /// The LPNs of a translation page.
+    fn lpns_of(&self, core: &Core, vtpn: u32) -> Range<u32> {
+        let first = vtpn * self.span.get();
+        first..(first + self.span.get()).min(core.layout().exported_pages)
+    }
+
     /// Makes the content of a translation page: a bit for each LPN, and a place for each bit. Returns its
     /// length.
     fn fill(&mut self, core: &Core, vtpn: u32) -> usize {
-        let (first, bytes) = (vtpn * self.span, place_bytes(core.layout()) as usize);
-        let map = self.span as usize / 8;
+        let Range { start: first, end } = self.lpns_of(core, vtpn);
+        let (map, bytes) = (self.span.get() as usize / 8, place_bytes(core.layout()) as usize);
         self.buffer[..map].fill(0);
-        let mut at = map;
-        for lpn in first..(first + self.span).min(core.layout().exported_pages) {
-            if let Some(ppn) = core.log_page(Lpn(lpn)) {
-                self.buffer[(lpn - first) as usize / 8] |= 1 << (lpn % 8);
-                self.buffer[at..at + bytes].copy_from_slice(&ppn.0.to_le_bytes()[..bytes]);
-                at += bytes;
-            }
+        let (mut at, mut from) = (map, first);
+        while let Some(lpn) = bits::next(&self.in_log, from, end) {
+            let Some(ppn) = core.log_page(Lpn(lpn)) else { panic!("LPN {lpn} is not in the log") };
+            self.buffer[(lpn - first) as usize / 8] |= 1 << (lpn % 8);
+            let place = &mut self.buffer[at..at + bytes];
+            place.iter_mut().zip(ppn.0.to_le_bytes()).for_each(|(to, byte)| *to = byte);
+            (at, from) = (at + bytes, lpn + 1);
         }
         at
     }
 
-    /// Compares a translation page with the array of the simulator.
-    fn compare(&self, core: &Core, page: &[u8], vtpn: u32) {
-        let (first, bytes) = (vtpn * self.span, place_bytes(core.layout()) as usize);
-        let mut at = self.span as usize / 8;
-        for lpn in first..(first + self.span).min(core.layout().exported_pages) {
-            let is_there = page[(lpn - first) as usize / 8] >> (lpn % 8) & 1 == 1;
-            if self.is_away(Lpn(lpn)) {
-                let mut place = [0; 4];
-                place[..bytes].copy_from_slice(&page[at..at + bytes]);
-                let ppn = is_there.then_some(Ppn(u32::from_le_bytes(place)));
-                assert!(ppn == core.log_page(Lpn(lpn)), "translation page {vtpn} has LPN {lpn} at {ppn:?}");
-            }
-            at += if is_there { bytes } else { 0 };
+    /// Compares what a translation page says of some of its LPNs, in rising order, with the array of the
+    /// simulator.
+    fn compare(&self, core: &Core, page: &[u8], vtpn: u32, lpns: impl Iterator<Item = Lpn>) {
+        let (first, bytes) = (vtpn * self.span.get(), place_bytes(core.layout()) as usize);
+        let (map, places) = page.split_at(self.span.get() as usize / 8);
+        // Places before those of this byte of the map.
+        let (mut byte, mut before) = (0, 0);
+        for lpn in lpns.filter(|&lpn| self.is_away(lpn)) {
+            let (to, bit) = ((lpn.0 - first) as usize / 8, 1u8 << (lpn.0 % 8));
+            before += map[byte..to].iter().map(|byte| byte.count_ones()).sum::<u32>();
+            byte = to;
+            let nth = before + (map[to] & (bit - 1)).count_ones();
+            let mut place = [0; 4];
+            let ppn = (map[to] & bit != 0).then(|| {
+                place[..bytes].copy_from_slice(&places[nth as usize * bytes..][..bytes]);
+                Ppn(u32::from_le_bytes(place))
+            });
+            assert!(ppn == core.log_page(lpn), "translation page {vtpn} has LPN {} at {ppn:?}", lpn.0);
         }
     }
 
@@ -501,7 +515,7 @@ impl LogMap {
     pub(super) fn check(&self, core: &Core) -> Result<(), String> {
         let mut rows = vec![Row::default(); self.rows.len()];
         for lpn in (0..core.layout().exported_pages).map(Lpn) {
-            let (in_log, in_memory) = (bit(&self.in_log, lpn.0), bit(&self.in_memory, lpn.0));
+            let (in_log, in_memory) = (bits::has(&self.in_log, lpn.0), bits::has(&self.in_memory, lpn.0));
             if in_log != core.log_page(lpn).is_some() || (in_memory && !in_log) {
                 return Err(format!("the log map has LPN {} as {in_log}, {in_memory}", lpn.0));
             }
