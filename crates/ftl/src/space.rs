@@ -8,6 +8,7 @@
 use crate::bits;
 use crate::list::{linked, Links, List, NONE};
 use nand::{Divisor, Done, Geometry, Nand, PageKind, Pbn, Ppn};
+use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -229,6 +230,12 @@ impl Space {
     #[inline]
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         bits::has(&self.valid, ppn.0)
+    }
+
+    /// Lets the processor fetch whether a page is valid.
+    #[inline]
+    pub(crate) fn expect(&self, ppn: Ppn) {
+        prefetch_index(&self.valid, ppn.0 as usize / 64);
     }
 
     /// Whether a page is valid and holds user data.

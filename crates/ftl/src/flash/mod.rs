@@ -90,7 +90,7 @@ impl<N: Nand> Flash<N> {
 
     /// Whether a page belongs to a superblock of translation pages.
     pub(crate) fn is_translation(&self, ppn: Ppn) -> bool {
-        self.space.kind(self.nand.geometry().superblock_of(ppn)) == PageKind::Translation
+        self.space.kind(self.space.superblock_of(ppn)) == PageKind::Translation
     }
 
     /// The array.
@@ -283,7 +283,7 @@ impl<N: Nand> Flash<N> {
     }
 
     fn read_to_move_into(&mut self, ppn: Ppn, to: Sink, cause: Cause, after: Done) -> Result<(Oob, Done)> {
-        let kind = self.space.kind(self.nand.geometry().superblock_of(ppn));
+        let kind = self.space.kind(self.space.superblock_of(ppn));
         let class = self.count_read(kind, cause);
         let failed = match self.nand.read(ppn, class, to, after) {
             Ok(read) => return Ok(read),

@@ -4,7 +4,7 @@ use super::pool::Pool;
 use super::{journal, Policy, LOG, RESERVE};
 use crate::flash::Flash;
 use crate::scheme::{Config, ConfigError};
-use nand::{Lpn, Nand, Pbn};
+use nand::{Divisor, Lpn, Nand, Pbn};
 
 /// The sizes that follow from array and configuration.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +27,8 @@ pub struct Layout {
     pub(super) metadata_blocks: u32,
     /// Consecutive pages lie in so many logical blocks, one after the other.
     pub width: u32,
-    /// The same at the end of the device, where fewer are enough.
-    pub(super) last_width: u32,
+    /// The regions: runs of consecutive pages that lie in the same logical blocks.
+    regions: Regions,
     /// Blocks that merges under way hold beside the log.
     pub merging: u32,
     /// Of these, those that wait to be erased together.
@@ -39,6 +39,17 @@ pub struct Layout {
     pub(super) leveling: u32,
     /// Log blocks without which the policy cannot work.
     pub(super) least_log: u32,
+}
+
+/// How pages are divided among logical blocks.
+#[derive(Clone, Copy, Debug)]
+struct Regions {
+    pages: Divisor,
+    /// Logical blocks of a region.
+    width: Divisor,
+    /// The last region, and the logical blocks of it, of which fewer are enough.
+    last: u32,
+    last_width: Divisor,
 }
 
 /// What the spare blocks of a narrow pool are for.
@@ -58,30 +69,25 @@ impl Layout {
     /// Logical block and offset of a page.
     #[inline]
     pub fn place(&self, lpn: Lpn) -> (u32, u32) {
-        if self.width == 1 {
-            return (lpn.0 / self.block_pages, lpn.0 % self.block_pages);
-        }
-        let span = self.width * self.block_pages;
-        let (region, within) = (lpn.0 / span, lpn.0 % span);
-        let width = self.width_of(region);
-        (region * self.width + within % width, within / width)
+        let (region, within) = self.regions.pages.divide(lpn.0);
+        let (offset, turn) = self.turns_of(region).divide(within);
+        (region * self.width + turn, offset)
     }
 
     /// The page at `offset` of a logical block, which may lie past the end of the device.
     #[inline]
     pub fn lpn(&self, logical: u32, offset: u32) -> u32 {
-        let region = logical / self.width;
-        region * self.width * self.block_pages + offset * self.width_of(region) + logical % self.width
+        let (region, turn) = self.regions.width.divide(logical);
+        region * self.regions.pages.get() + offset * self.turns_of(region).get() + turn
     }
 
     /// Logical blocks of a region: of those that consecutive pages lie in by turns.
     #[inline]
-    pub fn width_of(&self, region: u32) -> u32 {
-        let first_of_last = (self.logical_blocks - self.last_width) / self.width;
-        if region == first_of_last {
-            self.last_width
+    fn turns_of(&self, region: u32) -> Divisor {
+        if region == self.regions.last {
+            self.regions.last_width
         } else {
-            self.width
+            self.regions.width
         }
     }
 
@@ -150,7 +156,12 @@ pub(super) fn layout_of<P: Policy>(
         physical_pages: pool.geometry().pages(),
         metadata_blocks: 0,
         width,
-        last_width,
+        regions: Regions {
+            pages: Divisor::new(width * block_pages),
+            width: Divisor::new(width),
+            last: (logical_blocks - last_width) / width,
+            last_width: Divisor::new(last_width),
+        },
         merging: 0,
         together: 0,
         translation: 0,

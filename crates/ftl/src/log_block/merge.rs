@@ -37,7 +37,8 @@ impl Core {
         block: u32,
         after: Done,
     ) -> Result<Copied, Fault> {
-        let newest = self.lpn(logical, offset).and_then(|lpn| Some((lpn, self.lookup(flash, lpn)?)));
+        let newest =
+            self.lpn(logical, offset).and_then(|lpn| Some((lpn, self.lookup_at(flash, logical, offset)?)));
         let Some((lpn, from)) = newest else {
             let placed = self.place_filler(flash, block, Cause::Merge)?;
             return Ok(if placed { Copied::Filler } else { Copied::Failed });
@@ -79,8 +80,7 @@ impl Core {
 
     /// The last offset of a logical block that holds something at or behind `from`.
     pub(crate) fn last_mapped<N: Nand>(&self, flash: &Flash<N>, logical: u32, from: u32) -> Option<u32> {
-        let is_mapped =
-            |&offset: &u32| self.lpn(logical, offset).is_some_and(|lpn| self.lookup(flash, lpn).is_some());
+        let is_mapped = |&offset: &u32| self.lookup_at(flash, logical, offset).is_some();
         (from..self.layout.block_pages).rev().find(is_mapped)
     }
 
@@ -167,7 +167,8 @@ impl Core {
         for position in 0..self.layout.block_pages {
             if let Some(lpn) = self.log_lpn(flash, block, position) {
                 debug_assert!(self.place(lpn) == (logical, position));
-                self.log[lpn.0 as usize] = NONE;
+                let slot = self.slot(lpn);
+                self.log[slot] = NONE;
             }
         }
         self.log_count -= 1;

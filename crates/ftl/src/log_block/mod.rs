@@ -201,7 +201,8 @@ pub struct Core {
     data: Vec<u32>,
     /// By block.
     roles: Vec<Role>,
-    /// By LPN: the page in the log that holds it.
+    /// By logical block and offset: the page in the log that holds that page. So what a merge wants to know
+    /// of a logical block lies side by side.
     log: Vec<u32>,
     /// By PPN: the LPN, for pages of log blocks.
     lpns: Vec<u32>,
@@ -220,7 +221,7 @@ impl Core {
         Core {
             data: vec![NONE; layout.logical_blocks as usize],
             roles: vec![Role::Unused; pool.numbers() as usize],
-            log: vec![NONE; exported_pages as usize],
+            log: vec![NONE; layout.logical_blocks as usize * layout.block_pages as usize],
             lpns: vec![NONE; pages],
             log_count: 0,
             journal: Journal::new(page_bytes, &layout),
@@ -260,18 +261,36 @@ impl Core {
     /// Where the log holds `lpn`, if it does.
     #[inline]
     pub fn log_page(&self, lpn: Lpn) -> Option<Ppn> {
-        let page = self.log[lpn.0 as usize];
+        let page = self.log[self.slot(lpn)];
         (page != NONE).then_some(Ppn(page))
+    }
+
+    /// Where [`Core::log`] has a page.
+    #[inline]
+    fn slot(&self, lpn: Lpn) -> usize {
+        let (logical, offset) = self.place(lpn);
+        self.slot_at(logical, offset)
+    }
+
+    #[inline]
+    fn slot_at(&self, logical: u32, offset: u32) -> usize {
+        logical as usize * self.layout.block_pages as usize + offset as usize
     }
 
     /// Where the newest version of `lpn` is: in the log, else in its data block.
     #[inline]
     pub fn lookup<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn) -> Option<Ppn> {
-        let page = self.log[lpn.0 as usize];
+        let (logical, offset) = self.place(lpn);
+        self.lookup_at(flash, logical, offset)
+    }
+
+    /// The same of the page at `offset` of a logical block.
+    #[inline]
+    fn lookup_at<N: Nand>(&self, flash: &Flash<N>, logical: u32, offset: u32) -> Option<Ppn> {
+        let page = self.log[self.slot_at(logical, offset)];
         if page != NONE {
             return Some(Ppn(page));
         }
-        let (logical, offset) = self.place(lpn);
         self.valid_page(flash, self.data_block(logical)?, offset)
     }
 
@@ -304,19 +323,33 @@ impl Core {
 
     /// The page programmed at `ppn` holds `lpn` from now on, in the log or in place.
     pub(crate) fn record<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, ppn: Ppn, in_log: bool) {
-        self.forget(flash, lpn);
+        let (logical, offset) = self.place(lpn);
+        self.forget_at(flash, logical, offset);
         self.pool.validate(flash, ppn);
         if in_log {
-            self.log[lpn.0 as usize] = ppn.0;
+            let slot = self.slot_at(logical, offset);
+            self.log[slot] = ppn.0;
             self.lpns[ppn.0 as usize] = lpn.0;
         }
     }
 
     /// Unmaps `lpn`. Returns whether it was mapped.
     pub(crate) fn forget<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn) -> bool {
-        let Some(old) = self.lookup(flash, lpn) else { return false };
-        self.log[lpn.0 as usize] = NONE;
-        let block = self.pool.invalidate(flash, old);
+        let (logical, offset) = self.place(lpn);
+        self.forget_at(flash, logical, offset)
+    }
+
+    fn forget_at<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32, offset: u32) -> bool {
+        let slot = self.slot_at(logical, offset);
+        let (block, old) = match std::mem::replace(&mut self.log[slot], NONE) {
+            NONE => {
+                let Some(home) = self.data_block(logical) else { return false };
+                let Some(old) = self.valid_page(flash, home, offset) else { return false };
+                (home, old)
+            }
+            old => (self.pool.place_of(Ppn(old)).0, Ppn(old)),
+        };
+        self.pool.invalidate_in(flash, block, old);
         if self.watches && self.pool.valid(block) == 0 && self.is_log(block) {
             self.emptied.push(block);
         }

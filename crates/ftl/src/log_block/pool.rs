@@ -14,7 +14,7 @@
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::list::{linked, Links, List};
-use nand::{Done, Fault, Geometry, Nand, Oob, PageKind, Pbn, Ppn, Source};
+use nand::{Divisor, Done, Fault, Geometry, Nand, Oob, PageKind, Pbn, Ppn, Source};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -27,8 +27,6 @@ struct Block {
     /// The next page to program; `block_pages` when no more are to be.
     next: u32,
     valid: u32,
-    /// The page at position 0, of a block that is one NAND block.
-    first: Ppn,
     /// What programs of the first row wait for.
     gate: Done,
     links: Links,
@@ -36,15 +34,8 @@ struct Block {
 
 linked!(Block);
 
-const UNUSED: Block = Block {
-    used: false,
-    opening: 0,
-    next: 0,
-    valid: 0,
-    first: Ppn(NONE),
-    gate: Done::READY,
-    links: Links::NONE,
-};
+const UNUSED: Block =
+    Block { used: false, opening: 0, next: 0, valid: 0, gate: Done::READY, links: Links::NONE };
 
 /// Free NAND blocks of a unit, each with the completion of its erase and when it was freed.
 type Line = VecDeque<(Pbn, Done, u64)>;
@@ -54,10 +45,17 @@ type Line = VecDeque<(Pbn, Done, u64)>;
 pub struct Pool {
     geometry: Geometry,
     units: u32,
+    /// The same, to find the NAND block at a position.
+    turns: Divisor,
     /// From a page of a NAND block to the next one.
     stride: u32,
+    /// The same, and pages of a NAND block, to find the place of a page.
+    lines: Divisor,
+    rows: Divisor,
     block_pages: u32,
     blocks: Vec<Block>,
+    /// The page at position 0, of blocks that are one NAND block. Apart, as most lookups ask for it alone.
+    firsts: Vec<u32>,
     /// Blocks in use, the one opened first at the head.
     order: List,
     /// NAND blocks by block and position; `NONE` where a power cut left none.
@@ -100,9 +98,13 @@ impl Pool {
         let ids = nand_blocks;
         let mut pool = Pool {
             units,
+            turns: Divisor::new(units),
             stride: lines,
+            lines: Divisor::new(lines),
+            rows: Divisor::new(geometry.pages_per_block),
             block_pages: units * geometry.pages_per_block,
             blocks: vec![UNUSED; ids as usize],
+            firsts: vec![NONE; ids as usize],
             order: List::EMPTY,
             members: vec![NONE; ids as usize * units as usize],
             owner: vec![(NONE, 0); nand_blocks as usize],
@@ -227,10 +229,17 @@ impl Pool {
     #[inline]
     pub fn page(&self, block: u32, position: u32) -> Ppn {
         if self.units == 1 {
-            return Ppn(self.blocks[block as usize].first.0 + position * self.stride);
+            return Ppn(self.firsts[block as usize] + position * self.stride);
         }
-        let member = self.members[(block * self.units + position % self.units) as usize];
-        self.geometry.page_in(Pbn(member), position / self.units)
+        let (row, turn) = self.turns.divide(position);
+        let member = self.members[(block * self.units + turn) as usize];
+        self.geometry.page_in(Pbn(member), row)
+    }
+
+    /// The NAND block that a position of a block is in; [`NONE`] where a power cut left none.
+    #[inline]
+    fn member_at(&self, block: u32, position: u32) -> u32 {
+        self.members[(block * self.units + self.turns.divide(position).1) as usize]
     }
 
     /// The parallel unit of a block that is one NAND block.
@@ -239,36 +248,43 @@ impl Pool {
     }
 
     /// As [`Pool::page`]; `None` where a power cut left no member.
+    #[inline]
     pub(crate) fn page_if_there(&self, block: u32, position: u32) -> Option<Ppn> {
-        let member = self.members[(block * self.units + position % self.units) as usize];
-        (member != NONE).then(|| self.page(block, position))
+        let is_there = match self.units {
+            1 => self.firsts[block as usize] != NONE,
+            _ => self.member_at(block, position) != NONE,
+        };
+        is_there.then(|| self.page(block, position))
     }
 
     /// The block that a page in use belongs to, and its position there.
     #[inline]
     pub fn place_of(&self, ppn: Ppn) -> (u32, u32) {
-        let (member, row) = self.geometry.block_of(ppn);
-        let (block, position) = self.owner[member.0 as usize];
+        let (line, unit) = self.lines.divide(ppn.0);
+        let (superblock, row) = self.rows.divide(line);
+        let (block, position) = self.owner[(superblock * self.stride + unit) as usize];
         debug_assert!(block != NONE);
         (block, row * self.units + position)
     }
 
     /// Records that a page in use is the newest of what it holds.
     #[inline]
-    pub(crate) fn validate<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> u32 {
-        flash.space.validate_found(ppn);
-        let (block, _) = self.place_of(ppn);
-        self.blocks[block as usize].valid += 1;
-        block
+    pub(crate) fn validate<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) {
+        self.validate_in(flash, self.place_of(ppn).0, ppn);
     }
 
-    /// Records that a page is not needed any more. Returns its block.
+    /// The same of a page that is known to be in a block.
     #[inline]
-    pub(crate) fn invalidate<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> u32 {
+    pub(crate) fn validate_in<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, ppn: Ppn) {
+        flash.space.validate_found(ppn);
+        self.blocks[block as usize].valid += 1;
+    }
+
+    /// Records that a page of a block is not needed any more.
+    #[inline]
+    pub(crate) fn invalidate_in<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, ppn: Ppn) {
         flash.space.invalidate(ppn);
-        let (block, _) = self.place_of(ppn);
         self.blocks[block as usize].valid -= 1;
-        block
     }
 
     /// Opens a block. `host`: it will take what the host writes, and so keeps the reserve in time.
@@ -343,7 +359,8 @@ impl Pool {
         let gate = if host { self.gate(flash) } else { Done::READY };
         flash.space.lent(self.free_superblocks());
         let first = self.geometry.page_in(Pbn(self.members[(number * self.units) as usize]), 0);
-        self.blocks[number as usize] = Block { used: true, opening: self.openings, first, gate, ..UNUSED };
+        self.firsts[number as usize] = first.0;
+        self.blocks[number as usize] = Block { used: true, opening: self.openings, gate, ..UNUSED };
         self.order.push_back(&mut self.blocks, number);
         Ok(number)
     }
@@ -389,7 +406,7 @@ impl Pool {
         let ppn = self.page(block, position);
         let Block { opening, gate, .. } = self.blocks[block as usize];
         let after = if position < self.units { flash.join(after, gate) } else { after };
-        let epoch = opening * self.units + position % self.units;
+        let epoch = opening * self.units + self.turns.divide(position).1;
         let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
         self.programmed += 1;
         match flash.program_page(ppn, oob, from, cause, after) {
@@ -426,8 +443,7 @@ impl Pool {
             if position == self.block_pages {
                 return Ok(None);
             }
-            let member = self.members[(block * self.units + position % self.units) as usize];
-            if self.suspect[member as usize] {
+            if self.suspect[self.member_at(block, position) as usize] {
                 self.blocks[block as usize].next += 1;
                 continue;
             }
@@ -468,6 +484,7 @@ impl Pool {
         }
         self.order.unlink(&mut self.blocks, block);
         self.blocks[block as usize] = UNUSED;
+        self.firsts[block as usize] = NONE;
         self.unused.push(block);
         let pause = u64::from(self.together * self.block_pages / 2);
         if self.pending.len() as u32 >= self.together && self.programmed >= self.erased_at + pause {
@@ -594,9 +611,8 @@ impl Pool {
         }
         let number = number.unwrap_or_else(|| {
             let Some(number) = self.unused.pop() else { panic!("more blocks than NAND blocks") };
-            let first = self.geometry.page_in(member, 0);
-            self.blocks[number as usize] =
-                Block { used: true, opening, next: self.block_pages, first, ..UNUSED };
+            self.firsts[number as usize] = self.geometry.page_in(member, 0).0;
+            self.blocks[number as usize] = Block { used: true, opening, next: self.block_pages, ..UNUSED };
             self.order.push_back(&mut self.blocks, number);
             self.openings = self.openings.max(opening);
             number

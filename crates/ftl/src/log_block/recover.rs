@@ -286,12 +286,14 @@ impl<N: Nand> Recovery<'_, N> {
                     _ => false,
                 };
                 if !superseded && lpn < self.core.exported_pages {
-                    self.core.log[lpn as usize] = ppn.0;
+                    let slot = self.core.slot(Lpn(lpn));
+                    self.core.log[slot] = ppn.0;
                 }
             }
         }
         for copy in &self.copies {
-            let slot = &mut self.core.log[copy.lpn as usize];
+            let slot = self.core.slot(Lpn(copy.lpn));
+            let slot = &mut self.core.log[slot];
             // A version that the checkpoint knew is a copy made later: it counts only when the original is
             // gone. Or it was made before, in a merge under way, of a page that was trimmed before.
             if *slot == NONE && (copy.version > version || was_mapped[copy.lpn as usize]) {
@@ -306,7 +308,8 @@ impl<N: Nand> Recovery<'_, N> {
             let end = (trim.first.0 + trim.pages).min(self.core.exported_pages);
             for lpn in trim.first.0..end {
                 if newest(&self.copies, lpn) < trim.version {
-                    self.core.log[lpn as usize] = NONE;
+                    let slot = self.core.slot(Lpn(lpn));
+                    self.core.log[slot] = NONE;
                 }
             }
         }
@@ -336,7 +339,8 @@ impl<N: Nand> Recovery<'_, N> {
             self.core.data[logical as usize] = block;
             for position in 0..self.core.layout.block_pages {
                 if let Some(lpn) = self.core.log_lpn(self.flash, block, position) {
-                    self.core.log[lpn.0 as usize] = NONE;
+                    let slot = self.core.slot(lpn);
+                    self.core.log[slot] = NONE;
                 }
             }
         }

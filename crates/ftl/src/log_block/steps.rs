@@ -9,7 +9,10 @@ use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::merge::Copied;
 use crate::log_block::pool::NONE;
-use nand::{Done, Fault, Lpn, Nand, Ppn};
+use nand::{Done, Fault, Hint, Lpn, Nand, Ppn};
+
+/// So many pages before it copies a page a merge lets the processor fetch where that is.
+const LOOK_AHEAD: u32 = 8;
 
 /// A logical block that is being gathered into another block.
 #[derive(Clone, Debug)]
@@ -100,6 +103,7 @@ impl Core {
             }
         }
         if merging.left() > 0 {
+            self.expect_copy(flash, merging);
             return Ok(false);
         }
         self.end_merge(flash, merging)
@@ -111,18 +115,19 @@ impl Core {
         self.secure_trims(flash)?;
         let (logical, block) = (merging.logical, merging.block);
         let is_staged = |offset| merging.staged.get(offset as usize) == Some(&true);
-        let not_copied = (0..self.layout.block_pages).filter(|&offset| !is_staged(offset));
-        let mut lpns = not_copied.filter_map(|offset| self.lpn(logical, offset));
-        if lpns.any(|lpn| self.log_page(lpn).is_none() && self.lookup(flash, lpn).is_some()) {
+        let is_at_home = |offset| {
+            self.log[self.slot_at(logical, offset)] == NONE
+                && self.lookup_at(flash, logical, offset).is_some()
+        };
+        if (0..self.layout.block_pages).any(|offset| !is_staged(offset) && is_at_home(offset)) {
             // The home still holds a page: a trim failed that would have superseded it, or the home is
             // another one now.
             merging.block = NONE;
             return self.release(flash, block, Cause::Merge).map(|_| false);
         }
         for (offset, _) in (0..).zip(&merging.staged).filter(|(_, &staged)| staged) {
-            let Some(lpn) = self.lpn(logical, offset) else { panic!("a copy of a page past the end") };
-            let copy = self.pool.page(block, offset);
-            self.record(flash, lpn, copy, false);
+            self.forget_at(flash, logical, offset);
+            self.pool.validate_in(flash, block, self.pool.page(block, offset));
         }
         if self.pool.valid(block) == 0 {
             return self.release(flash, block, Cause::Merge).map(|_| true);
@@ -151,8 +156,9 @@ impl Core {
 
     /// Pages of a logical block that the log holds.
     pub(crate) fn pages_in_log(&self, logical: u32) -> u32 {
-        let lpns = (0..self.layout.block_pages).filter_map(|offset| self.lpn(logical, offset));
-        lpns.filter(|lpn| self.log[lpn.0 as usize] != NONE).count() as u32
+        let first = self.slot_at(logical, 0);
+        let pages = &self.log[first..first + self.layout.block_pages as usize];
+        pages.iter().filter(|&&page| page != NONE).count() as u32
     }
 
     /// The programmed pages of all log blocks.
@@ -167,15 +173,37 @@ impl Core {
         self.pool.close(block);
     }
 
+    /// Tells the memory hierarchy which pages the next step of a merge will touch: until then other merges
+    /// have their turn.
+    fn expect_copy<N: Nand>(&self, flash: &Flash<N>, merging: &Merging) {
+        let (logical, offset) = (merging.logical, merging.offset());
+        if let Some(from) = self.lookup_at(flash, logical, offset) {
+            flash.nand().expect(Hint::Page(from));
+        }
+        flash.nand().expect(Hint::Page(self.pool.page(merging.block, offset)));
+        self.expect_lookup(flash, logical, offset + LOOK_AHEAD);
+    }
+
+    /// Tells the memory hierarchy what the lookup of a page will read.
+    #[inline]
+    fn expect_lookup<N: Nand>(&self, flash: &Flash<N>, logical: u32, offset: u32) {
+        prefetch_index::prefetch_index(&self.log, self.slot_at(logical, offset));
+        let home = self.data_block(logical);
+        if let Some(ppn) = home.and_then(|home| self.pool.page_if_there(home, offset)) {
+            flash.space.expect(ppn);
+        }
+    }
+
     /// Tells the memory hierarchy that `lpn` will be looked up.
     #[inline]
     pub(crate) fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
         if soon {
             if let Some(ppn) = self.lookup(flash, lpn) {
-                flash.nand().expect(nand::Hint::Page(ppn));
+                flash.nand().expect(Hint::Page(ppn));
             }
         } else {
-            prefetch_index::prefetch_index(&self.log, lpn.0 as usize);
+            let (logical, offset) = self.place(lpn);
+            self.expect_lookup(flash, logical, offset);
         }
     }
 }

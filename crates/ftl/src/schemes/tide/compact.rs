@@ -85,8 +85,10 @@ impl Tide {
 
     /// Looks for the log block that pays most, now and then, where log blocks are short and not memory.
     fn begin_compaction(&mut self, core: &Core) -> Option<(u32, u32)> {
-        let are_blocks_short = self.are_blocks_wanted(core, self.burst(core)) && self.room(core) > KEPT;
-        if !are_blocks_short || self.log_pages < self.compaction.looked {
+        if self.log_pages < self.compaction.looked {
+            return None;
+        }
+        if !self.are_blocks_wanted(core, self.burst(core)) || self.room(core) <= KEPT {
             return None;
         }
         self.compaction.looked = self.log_pages + u64::from(self.block_pages / 4);
@@ -95,7 +97,9 @@ impl Tide {
             let valid = u64::from(core.pool.valid(unit));
             let room = u64::from(self.block_pages) - valid;
             let gain = room * u64::from(ahead).min(far) * u64::from(self.compaction.price);
-            let pays = PARTS * gain / (64 * far * valid.max(1));
+            let costs = 64 * far * valid.max(1);
+            // Most blocks do not pay, and need no division.
+            let pays = (gain > LEAST * costs).then(|| PARTS * gain / costs)?;
             let is_sure = self.map.as_ref().is_none_or(|map| map.is_sure(unit));
             (pays > LEAST * PARTS && is_sure && !self.table.is_open(unit)).then_some((pays, unit))
         });

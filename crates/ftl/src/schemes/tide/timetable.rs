@@ -131,7 +131,8 @@ impl Timetable {
 
     /// The bin so many places behind the front.
     fn bin_at(&self, ahead: u32) -> u8 {
-        ((self.front + ahead) % self.bins()) as u8
+        let bin = self.front + ahead;
+        (if bin < self.bins() { bin } else { bin - self.bins() }) as u8
     }
 
     /// How many bins a bin is ahead of the front. The one before the front is the furthest.
