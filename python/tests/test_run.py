@@ -76,7 +76,7 @@ def test_compare_keeps_the_order_and_runs_each_as_alone() -> None:
 
 ERRORS: list[tuple[str, dict[str, Any], type[ftlkit.FtlError], type[Exception], str]] = [
     ("dftk", {}, ftlkit.InputError, ValueError, "there is no scheme `dftk`; there are page, dftl"),
-    ("dftl:entries=3", {}, ftlkit.InputError, ValueError, "has no parameter `entries`; it has protected, program_buffer"),
+    ("dftl:entries=3", {}, ftlkit.InputError, ValueError, "has no parameter `entries`; it has protected"),
     ("dftl", {"export": -5}, ftlkit.InputError, ValueError, "export: `-5` is no size; write bytes"),
     ("dftl", {"requests": -3}, ftlkit.InputError, ValueError, "requests: `-3` is no whole number from 1 up"),
     ("dftl", {"cahce": "3%"}, ftlkit.InputError, ValueError, "there is no option cahce; did you mean cache?"),
