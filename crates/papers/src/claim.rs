@@ -90,6 +90,8 @@ pub enum Verdict {
     Lower,
     /// The mechanism that the paper's number is about did not run.
     NotExercised,
+    /// The number comes from a generator that was never held against rows of the paper's workload.
+    Unproven,
     /// No number of ours.
     Missing,
 }
@@ -108,17 +110,22 @@ impl Verdict {
             Verdict::Higher => "higher",
             Verdict::Lower => "lower",
             Verdict::NotExercised => "not exercised",
+            Verdict::Unproven => "stand-in without rows",
             Verdict::Missing => "-",
         }
     }
 
     /// Whether ours points where the paper's does; `None` for values, which point nowhere, and for what did
-    /// not run or is missing.
+    /// not run, rests on a stand-in without rows, or is missing.
     pub fn agrees(self) -> Option<bool> {
         match self {
             Verdict::Holds | Verdict::Close | Verdict::Smaller | Verdict::Larger => Some(true),
             Verdict::Broken | Verdict::Opposite | Verdict::NoEffect => Some(false),
-            Verdict::Higher | Verdict::Lower | Verdict::NotExercised | Verdict::Missing => None,
+            Verdict::Higher
+            | Verdict::Lower
+            | Verdict::NotExercised
+            | Verdict::Unproven
+            | Verdict::Missing => None,
         }
     }
 }
@@ -154,10 +161,11 @@ impl Finding {
 
 /// Everything that a figure claims, beside what was measured.
 pub fn findings(figure: &Figure, measured: &dyn Measured) -> Vec<Finding> {
-    figure.claims.iter().flat_map(|claim| of_claim(claim, figure.host.is_some(), measured)).collect()
+    figure.claims.iter().flat_map(|claim| of_claim(claim, figure, measured)).collect()
 }
 
-fn of_claim(claim: &Claim, host: bool, measured: &dyn Measured) -> Vec<Finding> {
+fn of_claim(claim: &Claim, figure: &Figure, measured: &dyn Measured) -> Vec<Finding> {
+    let host = figure.host.is_some();
     if !claim.bench.is_empty() {
         return claim
             .bench
@@ -184,6 +192,7 @@ fn of_claim(claim: &Claim, host: bool, measured: &dyn Measured) -> Vec<Finding> 
         let verdict = match &ours {
             Err(_) => Verdict::Missing,
             Ok(_) if !is_exercised(claim, at, measured) => Verdict::NotExercised,
+            Ok(_) if is_unproven(claim, at, figure) => Verdict::Unproven,
             Ok(ours) => verdict(claim, unit, &paper, *ours),
         };
         Finding {
@@ -225,6 +234,15 @@ fn is_exercised(claim: &Claim, at: usize, measured: &dyn Measured) -> bool {
     match claim.pick {
         Some(_) => claim.of.iter().any(ran),
         None => ran(&claim.of[at.min(claim.of.len() - 1)]),
+    }
+}
+
+/// Whether the number comes from a stand-in without rows.
+fn is_unproven(claim: &Claim, at: usize, figure: &Figure) -> bool {
+    let unproven = |place: &Place| figure.cases.iter().any(|case| case.unproven && case.name == place.case);
+    match claim.pick {
+        Some(_) => claim.of.iter().any(unproven),
+        None => unproven(&claim.of[at.min(claim.of.len() - 1)]),
     }
 }
 

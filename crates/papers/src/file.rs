@@ -9,6 +9,7 @@ use sim::setup::{JobText, Setup};
 use sim::SetupError;
 use study::Quantity;
 use toml::{Table, Value};
+use workload::synth::Synth;
 
 use crate::error::PaperError;
 use crate::live::{Calls, Live};
@@ -242,6 +243,8 @@ pub struct Case {
     pub live: Option<Live>,
     /// The workload of the paper's that a generator stands for.
     pub stand_in: Option<String>,
+    /// Whether no real rows of that workload were at hand to hold the generator against.
+    pub unproven: bool,
     /// Whether it is one of a sweep.
     pub swept: bool,
     /// Whether it replays a real trace. `*` in a claim does not stand for it.
@@ -521,7 +524,9 @@ impl Reader<'_> {
             let spec = self.fill(&format!("{key}, schemes"), name, variables)?;
             Ok(Row { name: name.clone(), spec })
         };
+        let synth = setup.synth.as_deref().and_then(|name| Synth::find(name).ok());
         Ok(Case {
+            unproven: section.stand_in.is_some() && synth.is_some_and(Synth::is_unproven),
             name: self.fill(key, &section.name, variables)?,
             rows: names.iter().map(row).collect::<Result<_, PaperError>>()?,
             setup,

@@ -125,7 +125,10 @@ impl<'a> Shown<'a> {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = Vec::new();
         for finding in &self.findings {
-            let apart = !matches!(finding.verdict, Verdict::Close | Verdict::Holds | Verdict::Missing);
+            let apart = !matches!(
+                finding.verdict,
+                Verdict::Close | Verdict::Holds | Verdict::Unproven | Verdict::Missing
+            );
             if apart && !finding.differs.is_empty() && !remarks.contains(&finding.differs) {
                 remarks.push(finding.differs.clone());
             }
@@ -149,10 +152,11 @@ pub fn summary(shown: &[Shown]) -> String {
     let (values, missing) =
         (count(&|v| matches!(v, Verdict::Higher | Verdict::Lower)), count(&|v| v == Verdict::Missing));
     let idle = count(&|v| v == Verdict::NotExercised);
+    let unproven = count(&|v| v == Verdict::Unproven);
     format!(
         "{} numbers of the paper: {agree} point the same way or are close ({} within a quarter or inside the bound), {oppose} \
-         do not, {values} are values that are higher or lower, {idle} are about what did not run, {missing} have no \
-         number of ours",
+         do not, {values} are values that are higher or lower, {idle} are about what did not run, {unproven} rest on \
+         stand-ins that no real rows were at hand for, {missing} have no number of ours",
         all.len(),
         count(&|v| matches!(v, Verdict::Close | Verdict::Holds)),
     )

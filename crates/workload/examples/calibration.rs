@@ -5,10 +5,20 @@ use workload::profile::Profile;
 use workload::synth::{calibration, catalogue};
 
 fn main() -> Result<(), workload::InputError> {
-    for synth in catalogue() {
+    let only = std::env::args().nth(1);
+    for synth in catalogue().iter().filter(|synth| only.as_ref().is_none_or(|only| only == synth.name)) {
         println!("{}: {} [{}]", synth.name, synth.what, synth.source);
         for row in calibration(synth.name)? {
             println!("  {:20} published {:>10.4}  ours {:>10.4}", row.statistic, row.published, row.ours);
+        }
+        for row in synth.acceptance().into_iter().flat_map(|acceptance| acceptance.table) {
+            println!(
+                "  {:40} rows {:>10.4}  ours {:>10.4}{}",
+                row.statistic,
+                row.published,
+                row.ours,
+                if row.is_near() { "" } else { "  FAR" }
+            );
         }
         let p = Profile::of(synth.stream(200_000, 1));
         println!(

@@ -28,6 +28,7 @@
 
 mod error;
 pub mod fio;
+pub mod locality;
 pub mod profile;
 mod random;
 mod request;

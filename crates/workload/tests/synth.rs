@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use workload::locality::Locality;
 use workload::profile::Profile;
 use workload::synth::{calibration, catalogue, Synth};
 use workload::trace::{Trace, TraceOptions};
@@ -115,6 +116,50 @@ fn websearch1_looks_like_the_real_cut() {
         real.pages_touched,
         ours.pages_touched
     );
+}
+
+#[test]
+fn a_stand_in_writes_where_its_rows_do() {
+    let mut far = Vec::new();
+    let mut fitted = 0;
+    for synth in catalogue() {
+        let Some(acceptance) = synth.acceptance() else { continue };
+        fitted += 1;
+        far.extend(acceptance.table.into_iter().filter(|row| !row.is_near()).map(|row| (synth.name, row)));
+    }
+    assert!(far.is_empty(), "{far:#?}");
+    assert!(fitted > 0);
+}
+
+#[test]
+fn the_rows_measure_what_the_catalogue_says() {
+    let Some(folder) = std::env::var_os("FTL_TRACES").map(PathBuf::from) else {
+        println!("skipped: FTL_TRACES does not name the folder of traces");
+        return;
+    };
+    for acceptance in catalogue().iter().filter_map(Synth::acceptance) {
+        let path = folder.join(acceptance.file);
+        if !path.exists() {
+            println!("skipped: {} is not there", path.display());
+            continue;
+        }
+        let trace = Trace::open(&path, &TraceOptions::default()).expect("it opens");
+        let rows = trace.map(|row| {
+            let row = row.expect("a good row");
+            workload::Request { offset: row.offset - row.offset % acceptance.align, ..row }
+        });
+        let measured = Locality::of(rows, u64::MAX, acceptance.grain);
+        for (row, (_, measured)) in acceptance.table.iter().zip(measured.table()) {
+            let as_stored = (row.published - measured).abs() <= 0.0005 * measured.max(1.0);
+            assert!(as_stored, "{}: {} is {measured}", acceptance.file, row.statistic);
+        }
+        assert_eq!(acceptance.writes, count_writes(&path));
+    }
+}
+
+fn count_writes(path: &std::path::Path) -> u64 {
+    let trace = Trace::open(path, &TraceOptions::default()).expect("it opens");
+    trace.filter(|row| row.as_ref().is_ok_and(|row| row.kind == workload::Kind::Write)).count() as u64
 }
 
 #[test]

@@ -278,7 +278,7 @@ fn device_file(device: &Device) -> String {
 
 /// `ftl workloads`: of one, what is published beside what ours measures, which takes a moment.
 pub(crate) fn workloads(args: WorkloadsArgs) -> Result<(), Stop> {
-    let shown: Vec<&Synth> = match &args.name {
+    let shown: Vec<&'static Synth> = match &args.name {
         Some(name) => vec![Synth::find(name)?],
         None => catalogue().iter().collect(),
     };
@@ -294,6 +294,7 @@ pub(crate) fn workloads(args: WorkloadsArgs) -> Result<(), Stop> {
             });
             if args.name.is_some() {
                 about["calibration"] = json!(calibration(synth.name)?);
+                about["acceptance"] = json!(synth.acceptance());
             }
             all.push(about);
         }
@@ -328,7 +329,7 @@ fn arrivals(synth: &Synth) -> String {
     format!("addresses up to {}, {size}; {when}", bytes(synth.span_bytes()))
 }
 
-fn workload_text(synth: &Synth) -> Result<String, Stop> {
+fn workload_text(synth: &'static Synth) -> Result<String, Stop> {
     let mut grid = Grid::new("", ["statistic", "published", "ours"]);
     for row in calibration(synth.name)? {
         let (statistic, share) = (row.statistic, row.published <= 1.0 && !row.statistic.contains(','));
@@ -336,13 +337,42 @@ fn workload_text(synth: &Synth) -> Result<String, Stop> {
         grid.row([statistic.to_owned(), show(row.published), show(row.ours)]);
     }
     Ok(format!(
-        "{}: {}\n{}; calibrated to {}\n{}\n",
+        "{}: {}\n{}; calibrated to {}\n{}{}\n",
         synth.name,
         synth.what,
         arrivals(synth),
         synth.source,
-        if grid.is_empty() { String::new() } else { grid.text() }
+        if grid.is_empty() { String::new() } else { grid.text() },
+        beside_rows(synth)
     ))
+}
+
+/// Where its writes go, beside the real rows that it is fitted to, or that it is fitted to none.
+fn beside_rows(synth: &'static Synth) -> String {
+    if synth.is_unproven() {
+        return "\nFitted to no real rows: `ftl paper` counts no number that rests on it.\n".to_owned();
+    }
+    let Some(acceptance) = synth.acceptance() else { return String::new() };
+    let mut grid = Grid::new("", ["where writes go", "real rows", "ours", "near"]);
+    for row in &acceptance.table {
+        let show = |value: f64| if row.published <= 1.0 { percent(value) } else { digits(value) };
+        let near = if row.is_near() { "yes" } else { "NO" };
+        grid.row([row.statistic.to_owned(), show(row.published), show(row.ours), near.to_owned()]);
+    }
+    let moved = match acceptance.align {
+        1 => String::new(),
+        align => format!(", addresses moved down to a multiple of {align} bytes"),
+    };
+    format!(
+        "\nBeside the {} writes of {}{moved}. Near: shares within 6 points, others within a fifth. A turn of the log:\n\
+         {} pages of {} bytes; a block: {} pages.\n{}",
+        acceptance.writes,
+        acceptance.file,
+        acceptance.grain.turn_pages,
+        acceptance.grain.page_bytes,
+        acceptance.grain.block_pages,
+        grid.text()
+    )
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ fn judged(grid: &Grid, verdicts: &[Verdict]) -> Markup {
             Verdict::Holds | Verdict::Close => "good",
             Verdict::Smaller | Verdict::Larger | Verdict::Higher | Verdict::Lower => "fair",
             Verdict::Broken | Verdict::Opposite | Verdict::NoEffect => "bad",
-            Verdict::NotExercised | Verdict::Missing => "idle",
+            Verdict::NotExercised | Verdict::Unproven | Verdict::Missing => "idle",
         })
     };
     html! { div.claims { (marked_table(grid, class)) } }

@@ -112,8 +112,12 @@ pub fn list(papers: &[Paper], plans: &[Plan]) -> String {
         let mut grid = Grid::new("", ["figure", "runs", "claims", "missing"]);
         for (index, figure) in paper.figures.iter().enumerate() {
             let cells = || plan.cells.iter().filter(|cell| cell.figure == index);
-            let has_none = figure.cases.is_empty() && !figure.live;
-            let mut missing: Vec<&str> = if has_none { vec![&traces] } else { Vec::new() };
+            let mut missing: Vec<&str> = Vec::new();
+            if figure.claims.iter().any(|claim| !claim.bench.is_empty()) {
+                missing.push("a file of `ftl bench --json`: --bench names it");
+            } else if figure.cases.is_empty() && !figure.live {
+                missing.push(&traces);
+            }
             for name in cells().filter_map(|cell| cell.point.as_ref().err()) {
                 if !missing.contains(&name.as_str()) {
                     missing.push(name);

@@ -1,13 +1,11 @@
-//! Requests to popular extents, to the recent past, and of interleaved sequential streams.
+//! Requests to popular extents, to the recent past, of interleaved sequential streams, and in bursts.
 
 use super::models::{Model, Side};
 use crate::random::{zipf, Bucket, Permutation, Random, Weighted};
 use crate::{Kind, Request};
 
-const RECENT: usize = 1024;
-const STREAMS: usize = 8;
-/// How often a stream goes round in its zone, on average, before it moves to another.
-const ROUNDS: u64 = 8;
+/// A burst leaves out one of so many places of its size, as files do not lie without gaps.
+const GAP_EVERY: u64 = 8;
 
 /// The requests of a model.
 #[derive(Debug, Clone)]
@@ -18,9 +16,26 @@ pub(super) struct Stream {
     now_ns: u64,
     popularity: Weighted,
     scatter: Permutation,
+    /// Where `scatter` finds the popular extents, by rank; empty: all extents are popular, in its order.
+    popular: Vec<u64>,
+    /// The next place in `scatter` that has not been popular yet.
+    unpopular: u64,
+    /// Requests since a popular extent gave way to another.
+    since_drift: u64,
     sides: [SideState; 2],
     recent: Vec<u64>,
     recent_at: usize,
+    burst: BurstState,
+}
+
+/// How far the burst is, and where it begins.
+#[derive(Debug, Clone, Default)]
+struct BurstState {
+    first: u64,
+    at: u64,
+    left: u64,
+    /// Writes until the next one begins.
+    until: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -30,7 +45,7 @@ struct SideState {
     last_end: u64,
     /// The stream that the last request belonged to.
     current: usize,
-    streams: [u64; STREAMS],
+    streams: Vec<u64>,
 }
 
 impl Stream {
@@ -38,7 +53,8 @@ impl Stream {
         let mut random = Random::new(seed);
         let extents = model.span_bytes / model.extent_bytes;
         let scatter = Permutation::new(extents, &mut random);
-        let popularity = zipf(extents, model.theta);
+        let ranks = model.popular.min(extents);
+        let popularity = zipf(ranks, model.theta);
         let mut sides = [&model.read, &model.write].map(|side| {
             let buckets: Vec<Bucket> =
                 side.sizes.iter().map(|&(start, weight)| Bucket { start, len: 1, weight }).collect();
@@ -46,8 +62,8 @@ impl Stream {
                 side,
                 sizes: Weighted::new(&buckets),
                 last_end: u64::MAX,
-                current: STREAMS,
-                streams: [0; STREAMS],
+                current: model.streams,
+                streams: vec![0; model.streams],
             }
         });
         for state in &mut sides {
@@ -55,6 +71,13 @@ impl Stream {
                 *position = random.below(model.span_bytes / model.zone_bytes) * model.zone_bytes;
             }
         }
+        let first = match &model.burst {
+            Some(burst) => {
+                let pages = (model.span_bytes - burst.region_bytes()) / model.page_bytes;
+                random.below(pages + 1) * model.page_bytes
+            }
+            None => 0,
+        };
         Stream {
             model,
             random,
@@ -62,15 +85,54 @@ impl Stream {
             now_ns: 0,
             popularity,
             scatter,
+            popular: if ranks < extents { (0..ranks).collect() } else { Vec::new() },
+            unpopular: ranks,
+            since_drift: 0,
             sides,
-            recent: Vec::with_capacity(RECENT),
+            recent: Vec::with_capacity(model.remembered),
             recent_at: 0,
+            burst: BurstState {
+                first,
+                until: model.burst.as_ref().map_or(0, |burst| burst.every / 2),
+                ..BurstState::default()
+            },
         }
+    }
+
+    /// One popular extent gives way to another, now and then.
+    fn drift(&mut self) {
+        self.since_drift += 1;
+        if self.popular.is_empty() || self.since_drift != self.model.drift {
+            return;
+        }
+        self.since_drift = 0;
+        let rank = self.random.below(self.popular.len() as u64) as usize;
+        self.popular[rank] = self.unpopular;
+        self.unpopular = (self.unpopular + 1) % self.scatter.len();
+    }
+
+    /// The next write of a burst: offset and bytes. `None`: it is not its turn.
+    fn burst(&mut self) -> Option<(u64, u64)> {
+        let burst = self.model.burst.as_ref()?;
+        let state = &mut self.burst;
+        state.until = state.until.saturating_sub(1);
+        if state.until == 0 {
+            (state.at, state.left) = (state.first, burst.requests);
+            state.until = burst.every / 2 + self.random.below(burst.every);
+        }
+        if state.left == 0 || self.random.below(10_000) >= burst.share {
+            return None;
+        }
+        state.left -= 1;
+        let offset = state.at;
+        state.at += if state.left.is_multiple_of(GAP_EVERY) { 2 * burst.bytes } else { burst.bytes };
+        Some((offset, burst.bytes))
     }
 
     /// A popular address, on a page boundary.
     fn popular(&mut self) -> u64 {
-        let extent = self.scatter.apply(self.popularity.draw(&mut self.random));
+        let rank = self.popularity.draw(&mut self.random);
+        let extent = self.scatter.apply(self.popular.get(rank as usize).copied().unwrap_or(rank));
         let page = self.model.page_bytes;
         extent * self.model.extent_bytes + self.random.below(self.model.extent_bytes / page) * page
     }
@@ -86,9 +148,9 @@ impl Stream {
     /// The next address of a stream that is not the one of the last request, which would count as sequential.
     fn stream(&mut self, kind: usize, last_end: u64, bytes: u64) -> u64 {
         let current = self.sides[kind].current;
-        let mut other = self.random.below(STREAMS as u64) as usize;
+        let mut other = self.random.below(self.model.streams as u64) as usize;
         if other == current || self.sides[kind].streams[other] == last_end {
-            other = (other + 1) % STREAMS;
+            other = (other + 1) % self.model.streams;
         }
         self.sides[kind].current = other;
         self.go_on(kind, other, bytes)
@@ -101,12 +163,16 @@ impl Stream {
         }
         let draw = self.random.below(10_000);
         if draw < side.sequential && last_end != u64::MAX {
-            return last_end;
+            return match self.sides[kind].current {
+                _ if !self.model.circular => last_end,
+                current if current < self.model.streams => self.go_on(kind, current, bytes),
+                _ => self.stream(kind, last_end, bytes),
+            };
         }
         if draw >= side.sequential && draw < side.sequential + side.streams {
             return self.stream(kind, last_end, bytes);
         }
-        self.sides[kind].current = STREAMS;
+        self.sides[kind].current = self.model.streams;
         let page = if draw < side.sequential + side.streams + side.recent && !self.recent.is_empty() {
             self.recent[self.random.below(self.recent.len() as u64) as usize]
         } else {
@@ -118,7 +184,7 @@ impl Stream {
     /// The next address of a stream.
     fn go_on(&mut self, kind: usize, stream: usize, bytes: u64) -> u64 {
         let zone = self.model.zone_bytes;
-        if self.random.below(zone * ROUNDS) < bytes {
+        if self.random.below(zone * self.model.rounds) < bytes {
             self.sides[kind].streams[stream] = self.popular() / zone * zone;
         } else if self.sides[kind].streams[stream] % zone + bytes > zone {
             self.sides[kind].streams[stream] -= self.sides[kind].streams[stream] % zone;
@@ -126,12 +192,29 @@ impl Stream {
         self.sides[kind].streams[stream]
     }
 
+    /// A request that belongs to no burst: offset and bytes.
+    fn ordinary(&mut self, kind: usize) -> (u64, u64) {
+        let bytes = self.sides[kind].sizes.draw(&mut self.random);
+        let offset = self.address(kind, bytes).min(self.model.span_bytes - bytes);
+        let state = &mut self.sides[kind];
+        state.last_end = offset + bytes;
+        if let Some(position) = state.streams.get_mut(state.current) {
+            *position = offset + bytes;
+            if self.model.circular && position.is_multiple_of(self.model.zone_bytes) {
+                *position -= self.model.zone_bytes;
+            }
+        }
+        let page = self.model.page_bytes;
+        self.remember(offset / page * page);
+        (offset, bytes)
+    }
+
     fn remember(&mut self, page: u64) {
-        if self.recent.len() < RECENT {
+        if self.recent.len() < self.model.remembered {
             self.recent.push(page);
         } else {
             self.recent[self.recent_at] = page;
-            self.recent_at = (self.recent_at + 1) % RECENT;
+            self.recent_at = (self.recent_at + 1) % self.model.remembered;
         }
     }
 }
@@ -142,18 +225,9 @@ impl Iterator for Stream {
     fn next(&mut self) -> Option<Request> {
         self.left = self.left.checked_sub(1)?;
         let kind = if self.random.below(10_000) < self.model.writes { Kind::Write } else { Kind::Read };
-        let bytes = self.sides[kind.index()].sizes.draw(&mut self.random);
-        let mut offset = self.address(kind.index(), bytes);
-        if offset + bytes > self.model.span_bytes {
-            offset = self.model.span_bytes - bytes;
-        }
-        let state = &mut self.sides[kind.index()];
-        state.last_end = offset + bytes;
-        if let Some(position) = state.streams.get_mut(state.current) {
-            *position = offset + bytes;
-        }
-        let page = self.model.page_bytes;
-        self.remember(offset / page * page);
+        self.drift();
+        let burst = if kind == Kind::Write { self.burst() } else { None };
+        let (offset, bytes) = burst.unwrap_or_else(|| self.ordinary(kind.index()));
         let arrival_ns = self.now_ns;
         // 1 to 2^53 over 2^53, so that the logarithm is finite.
         let uniform = ((self.random.u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;

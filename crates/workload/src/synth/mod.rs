@@ -17,10 +17,11 @@
 //! Arrivals are exponential with a mean gap ([`Synth::mean_gap_ns`], our choice) at which an open-loop replay
 //! does not saturate the small devices of the papers: 8.2 ms and 11.1 ms for Financial1 and Financial2, 20 ms
 //! for the MSR servers, 2.57 ms for WebSearch (that of its first 50,000 rows) and 1 ms for Systor '17.
-
 //!
 //! The ten workloads of the ADAPT paper (`spc1`, `tpcc-20`, `msr-hm_0` to `msr-web_0`) are cut in its pages
-//! of 2 KiB, and in them large requests are sequential more often than small ones: see `servers.rs`.
+//! of 2 KiB: see `servers.rs`. `spc1` and `msr-prxy_0` are fitted to real rows ([`Synth::acceptance`]): what
+//! is popular moves on, streams go round, and `spc1` has bursts. In the others large requests are
+//! sequential more often than small ones, and no rows were at hand ([`Synth::is_unproven`]).
 //!
 //! The `filebench`, `f2fs` and `rocksdb` generators are of another kind: threads of a program on a file
 //! system, which wait for their requests and have no arrival times; see `files.rs`, `f2fs/` and `lsm.rs`.
@@ -41,8 +42,9 @@ use f2fs::F2fs;
 use file_system::FileSystem;
 use files::{Files, Personality, System};
 pub use models::Synth;
-use models::{Shape, Statistic, CATALOGUE};
+use models::{Rows, Shape, Statistic, Written, CATALOGUE};
 
+use crate::locality::{Grain, Locality};
 use crate::profile::Profile;
 use crate::random::derive_seed;
 use crate::{InputError, Kind, Request};
@@ -185,6 +187,48 @@ pub fn calibration(name: &str) -> Result<Vec<Calibration>, InputError> {
         Calibration { statistic, published, ours }
     };
     Ok(synth.published.iter().map(row).collect())
+}
+
+/// How a generator's writes are spread, beside the real rows that it stands for.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Acceptance {
+    /// The file of the rows.
+    pub file: &'static str,
+    /// Addresses of the rows are moved down to a multiple of this, bytes.
+    pub align: u64,
+    /// Writes in them; as many of the generator's are compared.
+    pub writes: u64,
+    /// The sizes that locality is measured in.
+    pub grain: Grain,
+    /// Each number of the rows (`published`) beside ours.
+    pub table: Vec<Calibration>,
+}
+
+impl Calibration {
+    /// Whether ours is near enough for a stand-in: shares within 6 points, others within a fifth.
+    pub fn is_near(&self) -> bool {
+        let room = if self.published <= 1.0 { 0.06 } else { 0.2 * self.published };
+        (self.ours - self.published).abs() <= room
+    }
+}
+
+impl Synth {
+    /// Whether the generator stands for a trace of which no rows were at hand. A number measured on it says
+    /// nothing about the workload that it is named after.
+    pub fn is_unproven(&self) -> bool {
+        matches!((&self.shape, &self.rows), (Shape::Extents(_), Rows::None))
+    }
+
+    /// How near the generator comes to the rows that it is fitted to, with the default seed; `None`: it is
+    /// fitted to none.
+    pub fn acceptance(&'static self) -> Option<Acceptance> {
+        let Rows::Writes(Written { file, align, writes, grain, measured }) = &self.rows else { return None };
+        let (file, align, writes, grain) = (*file, *align, *writes, *grain);
+        let ours = Locality::of(self.stream(u64::MAX, 1), writes, grain);
+        let row = |((statistic, published), (_, ours))| Calibration { statistic, published, ours };
+        let table = measured.table().into_iter().zip(ours.table()).map(row).collect();
+        Some(Acceptance { file, align, writes, grain, table })
+    }
 }
 
 /// The share of the writes whose size lies between two bounds.

@@ -3,6 +3,7 @@
 use super::files::{Flow, Personality, System};
 use super::lsm::Load;
 use super::servers;
+use crate::locality::{Grain, Locality};
 
 /// A published statistic that a generator is calibrated to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,60 @@ pub(super) struct Model {
     pub(super) gap_ns: u64,
     /// Requests begin on a multiple of this, bytes, unless they are smaller or go on where another ended.
     pub(super) page_bytes: u64,
+    /// Extents that are popular at a time, at most all.
+    pub(super) popular: u64,
+    /// Requests after which one popular extent gives way to one that was not popular yet.
+    pub(super) drift: u64,
+    /// Sequential streams.
+    pub(super) streams: usize,
+    /// How often a stream goes round in its zone, on average, before it moves to another.
+    pub(super) rounds: u64,
+    /// Whether all sequential requests belong to a stream and go round in its zone; else one may go on
+    /// where any request ended, and leave a zone.
+    pub(super) circular: bool,
+    /// Addresses of the recent past that requests return to.
+    pub(super) remembered: usize,
+    pub(super) burst: Option<Burst>,
 }
+
+/// Writes of one size that come at times, as of a checkpoint: each time the same pages, in ascending order.
+#[derive(Debug)]
+pub(super) struct Burst {
+    /// Mean writes from the beginning of one to that of the next: half of it at least.
+    pub(super) every: u64,
+    /// Writes of a burst, and the bytes of each.
+    pub(super) requests: u64,
+    pub(super) bytes: u64,
+    /// Its share of the writes while it lasts, of 10,000.
+    pub(super) share: u64,
+}
+
+impl Burst {
+    /// Bytes from its first page to its last; gaps take no more than the writes.
+    pub(super) const fn region_bytes(&self) -> u64 {
+        2 * self.requests * self.bytes
+    }
+}
+
+/// What models have in common that say nothing else: every extent is popular, and stays so.
+pub(super) const STEADY: Model = Model {
+    span_bytes: 0,
+    writes: 0,
+    read: Side { sizes: &[], sequential: 0, streams: 0, recent: 0, large: NONE_LARGE },
+    write: Side { sizes: &[], sequential: 0, streams: 0, recent: 0, large: NONE_LARGE },
+    theta: 0.0,
+    extent_bytes: 0,
+    zone_bytes: 0,
+    gap_ns: 0,
+    page_bytes: 4096,
+    popular: u64::MAX,
+    drift: 0,
+    streams: 8,
+    rounds: 8,
+    circular: false,
+    remembered: 1024,
+    burst: None,
+};
 
 /// What makes the requests.
 #[derive(Debug)]
@@ -81,6 +135,32 @@ pub struct Synth {
     pub source: &'static str,
     pub(super) published: &'static [(Statistic, f64)],
     pub(super) shape: Shape,
+    pub(super) rows: Rows,
+}
+
+/// The real rows that a generator is held against.
+#[derive(Debug)]
+pub(super) enum Rows {
+    /// None: its locality was chosen by hand.
+    None,
+    /// A read-only trace; the tests compare sizes, sequential share and pages touched.
+    Reads,
+    /// Rows whose writes it is fitted to.
+    Writes(Written),
+}
+
+/// Real rows, and how their writes are spread.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Their file.
+    pub(super) file: &'static str,
+    /// Addresses are moved down to a multiple of this, bytes, because the file has lost part of the sizes.
+    pub(super) align: u64,
+    /// Writes in it.
+    pub(super) writes: u64,
+    pub(super) grain: Grain,
+    /// As measured on them.
+    pub(super) measured: Locality,
 }
 
 const MIB: u64 = 1 << 20;
@@ -105,7 +185,7 @@ const fn websearch(sizes: &'static [(u64, u64)], writes: u64, gap_ns: u64) -> Mo
         extent_bytes: 64 << 10,
         zone_bytes: 64 * MIB,
         gap_ns,
-        page_bytes: 4096,
+        ..STEADY
     }
 }
 
@@ -160,8 +240,9 @@ pub(super) static CATALOGUE: [Synth; 28] = [
             extent_bytes: 4096,
             zone_bytes: 4 * MIB,
             gap_ns: 8_200_000,
-            page_bytes: 4096,
+            ..STEADY
         }),
+        rows: Rows::None,
     },
     Synth {
         name: "financial2",
@@ -189,8 +270,9 @@ pub(super) static CATALOGUE: [Synth; 28] = [
             extent_bytes: 4096,
             zone_bytes: 4 * MIB,
             gap_ns: 11_100_000,
-            page_bytes: 4096,
+            ..STEADY
         }),
+        rows: Rows::None,
     },
     Synth {
         name: "msr-ts",
@@ -220,8 +302,9 @@ pub(super) static CATALOGUE: [Synth; 28] = [
             extent_bytes: 64 << 10,
             zone_bytes: 2 * MIB,
             gap_ns: 20_000_000,
-            page_bytes: 4096,
+            ..STEADY
         }),
+        rows: Rows::None,
     },
     Synth {
         name: "msr-src",
@@ -249,8 +332,9 @@ pub(super) static CATALOGUE: [Synth; 28] = [
             extent_bytes: 64 << 10,
             zone_bytes: 2 * MIB,
             gap_ns: 20_000_000,
-            page_bytes: 4096,
+            ..STEADY
         }),
+        rows: Rows::None,
     },
     Synth {
         name: "websearch1",
@@ -258,6 +342,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: WEBSEARCH,
         published: &[(WriteShare, 0.0), (MeanKib, 15.5), (SequentialReads, 0.06), (SpanMib, 17_073.0)],
         shape: Shape::Extents(websearch(&[(8192, 5783), (16384, 1253), (24576, 771), (32768, 2193)], 0, 2_570_000)),
+        rows: Rows::Reads,
     },
     Synth {
         name: "websearch2",
@@ -265,6 +350,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: WEBSEARCH,
         published: &[(WriteShare, 0.0002), (MeanKib, 15.3)],
         shape: Shape::Extents(websearch(&[(8192, 5853), (16384, 1268), (24576, 780), (32768, 2099)], 2, 2_570_000)),
+        rows: Rows::None,
     },
     Synth {
         name: "websearch3",
@@ -272,6 +358,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: WEBSEARCH,
         published: &[(WriteShare, 0.0004), (MeanKib, 15.7)],
         shape: Shape::Extents(websearch(&[(8192, 5713), (16384, 1238), (24576, 762), (32768, 2288)], 4, 2_570_000)),
+        rows: Rows::None,
     },
     Synth {
         name: "systor17",
@@ -299,8 +386,9 @@ pub(super) static CATALOGUE: [Synth; 28] = [
             extent_bytes: 64 << 10,
             zone_bytes: 64 * MIB,
             gap_ns: 1_000_000,
-            page_bytes: 4096,
+            ..STEADY
         }),
+        rows: Rows::None,
     },
     Synth {
         name: "filebench-fileserver",
@@ -308,6 +396,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: FILEBENCH,
         published: &[(Files, 225_000.0), (FileKib, 128.0)],
         shape: Shape::Files(FILESERVER),
+        rows: Rows::None,
     },
     Synth {
         name: "filebench-webserver",
@@ -322,6 +411,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
             flow: Flow::WebServer,
             ..EXT4
         }),
+        rows: Rows::None,
     },
     Synth {
         name: "filebench-varmail",
@@ -329,6 +419,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: FILEBENCH,
         published: &[(Files, 475_000.0), (FileKib, 16.0)],
         shape: Shape::Files(VARMAIL),
+        rows: Rows::None,
     },
     Synth {
         name: "f2fs-fileserver",
@@ -336,6 +427,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: F2FS,
         published: &[(Files, 225_000.0), (FileKib, 128.0), (ReadShare, 0.7)],
         shape: Shape::Files(Personality { system: System::F2fs, reads: Some(70), ..FILESERVER }),
+        rows: Rows::None,
     },
     Synth {
         name: "f2fs-videoserver",
@@ -352,6 +444,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
             flow: Flow::VideoServer,
             ..EXT4
         }),
+        rows: Rows::None,
     },
     Synth {
         name: "f2fs-varmail",
@@ -359,6 +452,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: F2FS,
         published: &[(Files, 475_000.0), (FileKib, 16.0), (ReadShare, 0.5)],
         shape: Shape::Files(Personality { system: System::F2fs, threads: 16, reads: Some(50), ..VARMAIL }),
+        rows: Rows::None,
     },
     Synth {
         name: "rocksdb-overwrite",
@@ -366,6 +460,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: ROCKSDB,
         published: &[],
         shape: Shape::Lsm(Load::Overwrite),
+        rows: Rows::None,
     },
     Synth {
         name: "rocksdb-readrandom",
@@ -373,6 +468,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: ROCKSDB,
         published: &[],
         shape: Shape::Lsm(Load::ReadRandom),
+        rows: Rows::None,
     },
     Synth {
         name: "rocksdb-readseq",
@@ -380,6 +476,7 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         source: ROCKSDB,
         published: &[],
         shape: Shape::Lsm(Load::ReadSeq),
+        rows: Rows::None,
     },
     servers::SPC1,
     servers::TPCC_20,

@@ -40,6 +40,9 @@
 //!   0.4 with less than one error in a million. A low threshold that is new (at the start, and whenever it is
 //!   tried again) is on trial: after so many merges delta must be above 0.4, where the paper finds more
 //!   sequential blocks "likely to be profitable", else it rises. 0 gives intervals their length.
+//! - `area`: the sequential area has one block at least and 1/16 of the log at most (IV-A); with which it
+//!   begins is not said. `most` is where LAST stands, whose threshold we begin with, too: streams are not
+//!   merged for want of room while the low threshold is on trial. `least` is where FAST stands.
 //! - `latency`: "a latency might be needed to gradually adapt to a specific workload" (III-B). A high
 //!   threshold without use is kept for an interval, and for twice as long each time that a low one fails, up
 //!   to so many intervals. A low one that serves begins anew. 1 has no such latency.
@@ -197,6 +200,11 @@ impl Policy for Adapt {
                 what: "sequential requests have more pages, at first; for good without s",
             },
             Parameter {
+                name: "area",
+                default: "most",
+                what: "size of the sequential area at first: a block, or 1/16 of the log (least, most)",
+            },
+            Parameter {
                 name: "equal",
                 default: "random",
                 what: "what a request of as many pages as the threshold is (random, sequential)",
@@ -286,7 +294,10 @@ impl Policy for Adapt {
                 )?,
             ),
             random: RandomArea::new(layout),
-            sequential_blocks: 1,
+            sequential_blocks: match choice(config, "area", &[("least", false), ("most", true)])? {
+                true if techniques.partitioning => most_sequential,
+                _ => 1,
+            },
             most_sequential,
             threshold: integer("threshold", 1, 1 << 16)?,
             equal: choice(config, "equal", &[("random", false), ("sequential", true)])?,
