@@ -6,7 +6,7 @@ ftl=${1:-ftl}
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
 readings="equal=sequential partial=first partial=half partial=any victim=cheapest victim=oldest idle=keep idle=zero
-threshold=32 evidence=0 evidence=16 evidence=256 latency=1 latency=256 techniques=phae techniques=phae:threshold=32 techniques=shae"
+threshold=32 area=least evidence=0 evidence=16 evidence=256 latency=1 latency=256 techniques=phae techniques=phae:threshold=32 techniques=shae"
 others="bast fast faster waftl last"
 schemes=adapt$(printf ',adapt:%s' $readings)$(printf ',%s' $others)
 
@@ -51,7 +51,10 @@ if [ -f "$out/financial1-aligned.flashsim" ]; then
     run random-then-streams --trace "$out/turn.spc" --device flashsim-slc --export 1GiB
 fi
 run streams --synth streams --requests 400000 --device flashsim-slc --export 1GiB
-for synth in spc1 tpcc-20 msr-hm_0 msr-ts_0 msr-prxy_0; do
+for synth in spc1 msr-prxy_0; do
+    run "$synth" --synth $synth --requests 50000 --warm-up-requests 250000 $small
+done
+for synth in tpcc-20 msr-hm_0 msr-ts_0; do
     run "$synth" --synth $synth --requests 50000 --warm-up-requests 250000 --device flashsim-slc
 done
 

@@ -364,8 +364,8 @@ fn beside_rows(synth: &'static Synth) -> String {
         align => format!(", addresses moved down to a multiple of {align} bytes"),
     };
     format!(
-        "\nBeside the {} writes of {}{moved}. Near: shares within 6 points, others within a fifth. A turn of the log:\n\
-         {} pages of {} bytes; a block: {} pages.\n{}",
+        "\nBeside the {} writes of {}{moved}.\nOurs is the mean of eight seeds. Near: shares within 6 points, others\n\
+         within a fifth. A turn of the log: {} pages of {} bytes. A block: {} pages.\n{}",
         acceptance.writes,
         acceptance.file,
         acceptance.grain.turn_pages,
