@@ -229,20 +229,22 @@ fn of_claim(claim: &Claim, figure: &Figure, measured: &dyn Measured) -> Vec<Find
 /// Whether the mechanism that the claim is about ran where its number comes from.
 fn is_exercised(claim: &Claim, at: usize, measured: &dyn Measured) -> bool {
     let Some(quantity) = claim.exercised else { return true };
-    let ran =
-        |place: &Place| measured.at(&Place { quantity, ..place.clone() }, false).is_ok_and(|ran| ran > 0.0);
-    match claim.pick {
-        Some(_) => claim.of.iter().any(ran),
-        None => ran(&claim.of[at.min(claim.of.len() - 1)]),
-    }
+    any_place(claim, at, |place| {
+        measured.at(&Place { quantity, ..place.clone() }, false).is_ok_and(|ran| ran > 0.0)
+    })
 }
 
 /// Whether the number comes from a stand-in without rows.
 fn is_unproven(claim: &Claim, at: usize, figure: &Figure) -> bool {
-    let unproven = |place: &Place| figure.cases.iter().any(|case| case.unproven && case.name == place.case);
+    any_place(claim, at, |place| figure.cases.iter().any(|case| case.unproven && case.name == place.case))
+}
+
+/// Whether something holds at a place that the `at`-th number comes from: at any of them where one number
+/// is picked out of all.
+fn any_place(claim: &Claim, at: usize, holds: impl Fn(&Place) -> bool) -> bool {
     match claim.pick {
-        Some(_) => claim.of.iter().any(unproven),
-        None => unproven(&claim.of[at.min(claim.of.len() - 1)]),
+        Some(_) => claim.of.iter().any(holds),
+        None => holds(&claim.of[at.min(claim.of.len() - 1)]),
     }
 }
 

@@ -3,14 +3,12 @@
 //! A log-block scheme pays for a merge by the blocks that its log's pages belong to, so what counts is what
 //! is written within one turn of its log.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use crate::profile::{share, Ends};
 use crate::{Kind, Request};
-
-/// How many writes back [`Locality::streams`] looks.
-const NEAR_WRITES: usize = 16;
 
 /// The sizes that locality is measured in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -105,7 +103,7 @@ struct Collector {
     again: [u64; 4],
     begins: u64,
     streams: u64,
-    ends: VecDeque<u64>,
+    ends: Ends,
 }
 
 impl Collector {
@@ -114,11 +112,7 @@ impl Collector {
         let (first, last) = (write.offset / page_bytes, (write.end() - 1) / page_bytes);
         self.writes += 1;
         self.begins += u64::from(first.is_multiple_of(block_pages));
-        self.streams += u64::from(self.ends.contains(&write.offset));
-        if self.ends.len() == NEAR_WRITES {
-            self.ends.pop_front();
-        }
-        self.ends.push_back(write.end());
+        self.streams += u64::from(self.ends.add(write).1);
         (first..=last).for_each(|page| self.add_page(page));
     }
 
@@ -153,20 +147,19 @@ impl Collector {
     }
 
     fn finish(self) -> Locality {
-        let over = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
-        let [soon, recent, in_a_turn, in_two_turns] = self.again.map(|count| over(count, self.page_writes));
+        let [soon, recent, in_a_turn, in_two_turns] = self.again.map(|count| share(count, self.page_writes));
         Locality {
-            new: over(self.last.len() as u64, self.page_writes),
+            new: share(self.last.len() as u64, self.page_writes),
             soon,
             recent,
             in_a_turn,
             in_two_turns,
             blocks: self.blocks.len() as f64,
-            turn_pages: over(self.turn_pages, self.turns),
-            turn_blocks: over(self.turn_blocks, self.turns),
+            turn_pages: share(self.turn_pages, self.turns),
+            turn_blocks: share(self.turn_blocks, self.turns),
             common: if self.turns > 1 { self.common / (self.turns - 1) as f64 } else { 0.0 },
-            begins: over(self.begins, self.writes),
-            streams: over(self.streams, self.writes),
+            begins: share(self.begins, self.writes),
+            streams: share(self.streams, self.writes),
         }
     }
 }

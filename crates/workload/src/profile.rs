@@ -109,8 +109,24 @@ struct KindCollector {
     profile: KindProfile,
     sequential: u64,
     near: u64,
-    ends: VecDeque<u64>,
+    ends: Ends,
     pages: PageSet,
+}
+
+/// Where the last [`NEAR_REQUESTS`] requests ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ends(VecDeque<u64>);
+
+impl Ends {
+    /// Whether a request begins where the last one ended, and where one of the last did. Then it is the last.
+    pub(crate) fn add(&mut self, r: &Request) -> (bool, bool) {
+        let goes_on = (self.0.back() == Some(&r.offset), self.0.contains(&r.offset));
+        if self.0.len() == NEAR_REQUESTS {
+            self.0.pop_front();
+        }
+        self.0.push_back(r.end());
+        goes_on
+    }
 }
 
 /// Distinct pages, as bitmaps of 32,768 pages each where there are any; `None`: all of them are there.
@@ -157,12 +173,9 @@ impl KindCollector {
         p.count += 1;
         p.bytes = p.bytes.saturating_add(r.bytes);
         p.page_accesses = p.page_accesses.saturating_add(last - first + 1);
-        self.sequential += u64::from(self.ends.back() == Some(&r.offset));
-        self.near += u64::from(self.ends.contains(&r.offset));
-        if self.ends.len() == NEAR_REQUESTS {
-            self.ends.pop_front();
-        }
-        self.ends.push_back(r.end());
+        let (with_the_last, with_one) = self.ends.add(r);
+        self.sequential += u64::from(with_the_last);
+        self.near += u64::from(with_one);
         self.pages.insert(first, last);
     }
 
@@ -175,7 +188,8 @@ impl KindCollector {
     }
 }
 
-fn share(part: u64, of: u64) -> f64 {
+/// A part of a whole; 0 of nothing.
+pub(crate) fn share(part: u64, of: u64) -> f64 {
     if of == 0 {
         0.0
     } else {

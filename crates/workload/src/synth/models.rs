@@ -143,6 +143,8 @@ pub struct Synth {
 pub(super) enum Rows {
     /// None: its locality was chosen by hand.
     None,
+    /// None, and there are none: it stands for no trace.
+    NoTrace,
     /// A read-only trace; the tests compare sizes, sequential share and pages touched.
     Reads,
     /// Rows whose writes it is fitted to.

@@ -341,12 +341,20 @@ pub(super) const WEB_0: Synth = synth(
     ),
 );
 
-pub(super) const STREAMS: Synth = synth(
-    "streams",
-    "eight interleaved sequential streams of 16 KiB writes, three requests in ten, and hot single pages (synthetic)",
-    "made for ADAPT's partitioning of the log; no trace stands behind it",
-    &[(WriteShare, 1.0), (SmallWrites, 0.7), (MediumWrites, 0.0), (LargeWrites, 0.3), (SpanMib, 1024.0)],
-    Model {
+pub(super) const STREAMS: Synth = Synth {
+    name: "streams",
+    what:
+        "eight interleaved sequential streams of 16 KiB writes, three requests in ten, and hot single pages \
+           (synthetic)",
+    source: "made for ADAPT's partitioning of the log; no trace stands behind it",
+    published: &[
+        (WriteShare, 1.0),
+        (SmallWrites, 0.7),
+        (MediumWrites, 0.0),
+        (LargeWrites, 0.3),
+        (SpanMib, 1024.0),
+    ],
+    shape: Shape::Extents(Model {
         span_bytes: 1 << 30,
         ..model(
             10_000,
@@ -360,5 +368,6 @@ pub(super) const STREAMS: Synth = synth(
             1.2,
             2048,
         )
-    },
-);
+    }),
+    rows: Rows::NoTrace,
+};
