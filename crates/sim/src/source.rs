@@ -217,7 +217,7 @@ impl Ring {
         self.at = 0;
         self.requests.clear();
         match stream {
-            Stream::Fio(requests) => self.requests.extend(requests.take(self.most)),
+            Stream::Fio(requests) => requests.draw(self.most, &mut self.requests),
             Stream::Listed(requests) => {
                 for request in requests.take(self.most) {
                     self.requests.push(request?);

@@ -380,6 +380,28 @@ proptest! {
     }
 
     #[test]
+    fn requests_drawn_together_are_those_that_come_one_by_one(
+        rw in prop::sample::select(vec!["read", "write", "randread", "randwrite", "rw", "randtrimwrite", "trim"]),
+        sizes in prop::sample::select(vec!["bs=4k", "bs=512,8k", "bsrange=512-20k"]),
+        map in prop::sample::select(vec!["", "norandommap", "random_distribution=zipf:0.8"]),
+        ends in prop::sample::select(vec!["", "loops=3", "fsync=3", "end_fsync=1", "rate_iops=1000", "number_ios=77"]),
+        blocks in 64u64..600, most in 1usize..200,
+    ) {
+        let keys = format!("rw={rw}\n{sizes}\n{map}\n{ends}\noffset=5k\nsize={}\nio_size=1m", blocks * 512);
+        let (mut stream, mut drawn) = (stream(&keys, MIB), Vec::new());
+        let one_by_one: Vec<Request> = stream.clone().collect();
+        loop {
+            let before = drawn.len();
+            stream.draw(most, &mut drawn);
+            if drawn.len() < before + most {
+                break;
+            }
+        }
+        prop_assert_eq!(drawn, one_by_one, "{}", keys);
+        prop_assert_eq!(stream.next(), None);
+    }
+
+    #[test]
     fn requests_stay_in_their_region(
         rw in prop::sample::select(vec!["read", "write", "randread", "randwrite", "rw", "randrw", "randtrimwrite", "trim"]),
         sizes in prop::sample::select(vec!["bs=4k", "bs=512,8k", "bsrange=512-20k", "bssplit=1k/20:64k/80", "bs=4k,512,64k"]),

@@ -38,6 +38,13 @@ pub struct JobStream {
     clone: u32,
 }
 
+/// Requests in a row that differ in their offsets alone.
+struct Alike {
+    kind: Kind,
+    bytes: u64,
+    count: usize,
+}
+
 #[derive(Debug, Clone)]
 enum Mix {
     One(Kind),
@@ -227,6 +234,61 @@ impl Iterator for JobStream {
 }
 
 impl JobStream {
+    /// Adds the next requests to `requests`, `most` of them unless the job ends before. They are those of
+    /// [`Iterator::next`]; together they take less time.
+    pub fn draw(&mut self, most: usize, requests: &mut Vec<Request>) {
+        let end = requests.len() + most;
+        while requests.len() < end {
+            if let Some(alike) = self.alike(end - requests.len()) {
+                self.draw_alike(alike, requests);
+            } else if let Some(request) = self.next() {
+                requests.push(request);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The next requests, `most` at most, if they differ in their offsets alone.
+    fn alike(&self, most: usize) -> Option<Alike> {
+        let Mix::One(kind) = self.pattern else { return None };
+        let Sizes::Fixed(bytes) = self.sizes[kind.index()] else { return None };
+        let flushes = self.flush_due || self.fsync_every > 0;
+        if self.paced || flushes || matches!(self.addresses, Addresses::Map(_)) {
+            return None;
+        }
+        let left = self.requests_left.min(self.bytes_left.div_ceil(bytes));
+        let count = usize::try_from(left).unwrap_or(most).min(most);
+        (count > 0).then_some(Alike { kind, bytes, count })
+    }
+
+    fn draw_alike(&mut self, alike: Alike, requests: &mut Vec<Request>) {
+        let Alike { kind, bytes, count } = alike;
+        let (start, last, direction) = (self.start, self.len - bytes, kind.index());
+        let request = |at: u64| Request { arrival_ns: 0, kind, offset: start + at, bytes };
+        let random = &mut self.random;
+        let each = 0..count;
+        match &mut self.addresses {
+            Addresses::Sequential(next) => requests.extend(each.map(|_| {
+                let at = if next[direction] > last { 0 } else { next[direction] };
+                next[direction] = at + bytes;
+                request(at)
+            })),
+            Addresses::Once { unit, order } => {
+                requests.extend(each.map(|_| request((*unit * order.next(random)).min(last))));
+            }
+            addresses => {
+                requests.extend(each.map(|_| request(addresses.draw(direction, random).min(last))));
+            }
+        }
+        self.requests_left -= count as u64;
+        self.bytes_left = self.bytes_left.saturating_sub(bytes.saturating_mul(count as u64));
+        if kind == Kind::Write {
+            self.wrote = true;
+            self.unflushed += count as u64;
+        }
+    }
+
     #[inline]
     fn issue(&mut self) -> Request {
         let kind = match &self.pattern {
