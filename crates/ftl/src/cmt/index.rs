@@ -6,6 +6,7 @@
 //! for, a search need not end at an empty place, and an LPN that is dropped leaves one behind: nothing has to
 //! move up.
 
+use crate::bits;
 use nand::Lpn;
 use prefetch_index::prefetch_index;
 
@@ -48,21 +49,12 @@ impl Index {
     /// Whether an LPN is held.
     #[inline]
     pub fn contains(&self, lpn: Lpn) -> bool {
-        self.present[lpn.0 as usize / 64] >> (lpn.0 % 64) & 1 == 1
+        bits::has(&self.present, lpn.0)
     }
 
     /// The first LPN from `from` on, and below `end`, that is held.
     pub fn next_present(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
-        let mut lpn = from.0;
-        while lpn < end.0 {
-            let bits = self.present[lpn as usize / 64] >> (lpn % 64);
-            if bits != 0 {
-                lpn += bits.trailing_zeros();
-                return (lpn < end.0).then_some(Lpn(lpn));
-            }
-            lpn = (lpn / 64 + 1) * 64;
-        }
-        None
+        bits::next(&self.present, from.0, end.0).map(Lpn)
     }
 
     /// Fibonacci hashing: LPNs are dense, so their spread is all that is needed; the same on every machine.
@@ -95,7 +87,7 @@ impl Index {
         assert!(4 * self.len <= 3 * self.places.len(), "the index is full");
         let place = self.place(self.home(lpn.0), EMPTY.0);
         self.places[place] = (lpn.0, slot);
-        self.present[lpn.0 as usize / 64] |= 1 << (lpn.0 % 64);
+        bits::set(&mut self.present, lpn.0, true);
     }
 
     /// Drops an LPN, if it is held.
@@ -105,7 +97,7 @@ impl Index {
             self.len -= 1;
             let place = self.place(self.home(lpn.0), lpn.0);
             self.places[place] = EMPTY;
-            self.present[lpn.0 as usize / 64] &= !(1 << (lpn.0 % 64));
+            bits::set(&mut self.present, lpn.0, false);
         }
     }
 

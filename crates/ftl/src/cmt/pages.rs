@@ -5,6 +5,7 @@
 //! newer than on flash. What a page is charged is decided by the scheme: S-FTL charges it as compressed,
 //! though it is kept whole here.
 
+use crate::bits;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::list::{linked, Links, List, NONE};
@@ -135,7 +136,7 @@ impl PageCache {
     /// Whether the entry at `slot` of a frame is newer than on flash.
     #[cfg(test)]
     pub fn is_dirty(&self, frame: u32, slot: u32) -> bool {
-        self.dirty[frame as usize * self.words + slot as usize / 64] >> (slot % 64) & 1 == 1
+        bits::has(&self.dirty[frame as usize * self.words..], slot)
     }
 
     /// Calls `each` with slot and entry for every dirty entry of a frame.
@@ -157,9 +158,7 @@ impl PageCache {
         let at = frame as usize * self.page_bytes + slot as usize * 4;
         let old = entry_in(&self.content[at..], 0);
         self.content[at..at + 4].copy_from_slice(&entry.to_le_bytes());
-        let word = &mut self.dirty[frame as usize * self.words + slot as usize / 64];
-        let fresh = *word >> (slot % 64) & 1 == 0;
-        *word |= 1 << (slot % 64);
+        let fresh = bits::set(&mut self.dirty[frame as usize * self.words..], slot, true);
         let frame = &mut self.frames[frame as usize];
         frame.dirty += u32::from(fresh);
         if let Some(programmed) = programmed {

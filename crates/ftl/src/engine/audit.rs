@@ -1,6 +1,7 @@
 //! The mapping against the pages that are valid: each of them is mapped once.
 
 use super::{Copies, Ftl, Parts, Placement, Predict};
+use crate::bits;
 use crate::flash::Flash;
 use crate::mapping::{Mapping, Pages, Unit};
 use crate::scheme::Breach;
@@ -75,10 +76,7 @@ impl<'a, N: Nand> Audit<'a, N> {
 
     /// Whether a page is valid, and nobody was known to have it before. Somebody is now.
     fn is_own(&mut self, ppn: Ppn) -> bool {
-        let (word, bit) = (&mut self.seen[ppn.0 as usize / 64], 1 << (ppn.0 % 64));
-        let fresh = *word & bit == 0;
-        *word |= bit;
-        fresh && self.flash.space.is_valid(ppn)
+        bits::set(&mut self.seen, ppn.0, true) && self.flash.space.is_valid(ppn)
     }
 
     /// `lpn` is at `ppn`.

@@ -2,6 +2,7 @@
 
 use super::merge::collected;
 use super::{Core, Layout, Policy};
+use crate::bits;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::sequential::SequentialArea;
@@ -37,12 +38,11 @@ impl RandomArea {
 
     /// Whether a log page is there by a move.
     pub(crate) fn was_moved(&self, page: Ppn) -> bool {
-        self.moved[page.0 as usize / 64] >> (page.0 % 64) & 1 == 1
+        bits::has(&self.moved, page.0)
     }
 
     fn mark(&mut self, page: Ppn, moved: bool) {
-        let word = &mut self.moved[page.0 as usize / 64];
-        *word = *word & !(1 << (page.0 % 64)) | u64::from(moved) << (page.0 % 64);
+        bits::set(&mut self.moved, page.0, moved);
     }
 
     /// Moves a page of the log block `victim`, which is in the list no more, to the rear. `false`: the rear

@@ -2,6 +2,7 @@
 
 use super::timetable::LEAD;
 use super::{Tide, BINS, MERGED_PAGES};
+use crate::bits;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::stats::FULL_MERGES;
@@ -54,7 +55,7 @@ impl Tide {
             flash.counters.count(&FULL_MERGES, 1);
             let group = self.merges[at].logical;
             self.left_log(core, group);
-            self.flip_merging(group);
+            bits::set(&mut self.merging, group, false);
             self.lane_of(group).is_busy = false;
             self.active -= 1;
             self.merges.swap(at, self.active);
@@ -177,7 +178,7 @@ impl Tide {
         flash.counters.count(&MERGED_PAGES, u64::from(pages));
         self.compaction.merges(pages);
         self.active += 1;
-        self.flip_merging(group);
+        bits::set(&mut self.merging, group, true);
         self.lane_of(group).is_busy = true;
         Ok(true)
     }

@@ -77,6 +77,7 @@ mod rise;
 mod tests;
 mod timetable;
 
+use crate::bits;
 use crate::counters::{Cause, Stat};
 use crate::flash::Flash;
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
@@ -154,11 +155,7 @@ pub struct Tide {
 
 impl Tide {
     fn is_merging(&self, group: u32) -> bool {
-        self.merging[group as usize / 64] >> (group % 64) & 1 == 1
-    }
-
-    fn flip_merging(&mut self, group: u32) {
-        self.merging[group as usize / 64] ^= 1 << (group % 64);
+        bits::has(&self.merging, group)
     }
 
     fn parts(&self, layout: &Layout, rows: u64) -> Vec<(&'static str, u64)> {
