@@ -470,8 +470,8 @@ impl<'a, N: Nand> Recovery<'a, N> {
             assert!(oob.kind == PageKind::Data && oob.id == lpn);
             let has_room = self.flash.space.upcoming(self.flash.nand(), Stream::COLLECTION).next().is_some();
             let stream = if has_room { Stream::COLLECTION } else { Stream::HOST };
-            let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
             let content = Content::of(oob);
+            let source = content.source(Source::Page(from));
             let (to, done) =
                 self.flash.program(stream, oob.kind, lpn, content, source, Cause::Recovery, read)?;
             self.at = self.flash.join(self.at, done);

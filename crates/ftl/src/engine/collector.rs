@@ -369,8 +369,8 @@ pub(crate) fn copy<N: Nand, M: Mapping, P: Placement<M>>(
 ) -> Result<Moved> {
     let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
     assert!(oob.kind == PageKind::Data);
-    let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
     let (lpn, content) = (Lpn(oob.id), Content::of(oob));
+    let source = content.source(Source::Page(from));
     let (placement, mapping) = (&mut parts.placement, &mut parts.mapping);
     let (to, done) = placement.program(mapping, flash, stream, lpn, content, source, cause, read)?;
     flash.counters.moved(PageKind::Data, 1, cause);

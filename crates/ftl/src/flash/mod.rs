@@ -553,4 +553,13 @@ impl Content {
     pub fn of(oob: Oob) -> Content {
         Content { version: oob.version, lost: oob.lost }
     }
+
+    /// Where its bytes come from: `intact`, unless they are lost.
+    pub fn source(self, intact: Source<'_>) -> Source<'_> {
+        if self.lost {
+            Source::Nothing
+        } else {
+            intact
+        }
+    }
 }

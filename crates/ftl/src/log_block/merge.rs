@@ -61,8 +61,9 @@ impl Core {
         let kind = PageKind::Data;
         let (oob, read) = flash.read_to_move(from, cause, after)?;
         assert!(oob.kind == kind && oob.id == lpn.0, "LPN {} maps to a page of LPN {}", lpn.0, oob.id);
-        let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
-        let placed = self.pool.place(flash, block, kind, oob.id, Content::of(oob), source, cause, read)?;
+        let content = Content::of(oob);
+        let source = content.source(Source::Page(from));
+        let placed = self.pool.place(flash, block, kind, oob.id, content, source, cause, read)?;
         Ok(placed.map(|(ppn, _)| ppn))
     }
 
@@ -229,8 +230,9 @@ impl Core {
         }
         let (kind, cause) = (PageKind::Data, Cause::Merge);
         let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
-        let source = if oob.lost { Source::Nothing } else { Source::Page(from) };
-        let placed = self.pool.append(flash, to, kind, lpn.0, Content::of(oob), source, cause, read)?;
+        let content = Content::of(oob);
+        let source = content.source(Source::Page(from));
+        let placed = self.pool.append(flash, to, kind, lpn.0, content, source, cause, read)?;
         if let Some((ppn, _)) = placed {
             flash.counters.moved_data += 1;
             self.record(flash, lpn, ppn, true);

@@ -221,7 +221,7 @@ impl Map {
         let mut programmed = Done::READY;
         for (i, page) in pages.iter().enumerate() {
             let (_, offset) = self.place(page.lpn);
-            let from = if page.content.lost { Source::Nothing } else { Source::Buffer(page.slot) };
+            let from = page.content.source(Source::Buffer(page.slot));
             let mut after = page.after;
             let (ppn, done) = loop {
                 self.describe(flash, stream, pages, i);
