@@ -51,10 +51,15 @@ impl Victim {
             VictimPolicy::Greedy => flash.space.fewest_valid(),
             VictimPolicy::CostBenefit => flash.space.best_benefit(),
         }?;
+        Some(Victim::for_room(flash, superblock))
+    }
+
+    /// This one, for room.
+    fn for_room<N: Nand>(flash: &mut Flash<N>, superblock: u32) -> Victim {
         if flash.space.kind(superblock) == PageKind::Data {
             flash.space.empties(superblock);
         }
-        Some(Victim::take(flash, superblock, Cause::Collection))
+        Victim::take(flash, superblock, Cause::Collection)
     }
 
     /// The superblock that holds what has lain longest, to be rewritten.
@@ -208,6 +213,12 @@ impl<C> Collector<C> {
     pub fn start_for_room<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
         let victim = Victim::choose(flash, VictimPolicy::Greedy);
         self.empty(victim)
+    }
+
+    /// Begins with this closed superblock.
+    pub(crate) fn start_with<N: Nand>(&mut self, flash: &mut Flash<N>, superblock: u32) {
+        let victim = Victim::for_room(flash, superblock);
+        self.empty(Some(victim));
     }
 
     /// Begins to rewrite the superblock that holds what has lain longest. `false`: there is none.

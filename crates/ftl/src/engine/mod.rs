@@ -18,7 +18,7 @@ pub mod collector;
 mod open;
 mod placement;
 
-pub use placement::{Copies, Gathering, HostStream, Known, Parts, Placement, Predict};
+pub use placement::{Copies, Gathering, HostStream, Known, Parts, Placement, Predict, Room};
 
 use crate::checkpoint::{self, Journal};
 use crate::counters::{Cause, Counters};
@@ -103,7 +103,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         }
         let mut collections = 0;
         while self.is_short(flash, writes) {
-            let nothing = !self.collector.is_active() && !self.collector.start_for_room(flash);
+            let nothing = !self.collector.is_active() && !self.start_making_room(flash, true);
             collections += 1;
             if nothing || collections > 8 * flash.nand().geometry().superblocks() {
                 let (free, needed) = (flash.free_superblocks(), self.needed(flash, writes));
@@ -157,7 +157,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     fn needed<N: Nand>(&self, flash: &Flash<N>, writes: Option<Stream>) -> u32 {
         let opens = u32::from(writes.is_some_and(|stream| flash.space.left(stream) == 0));
         let gathering = if self.collector.is_gathering() { FOR_A_GATHERING - 1 } else { 0 };
-        self.foreground + gathering + opens
+        self.foreground + gathering.max(opens * self.parts.placement.left_to_gather()) + opens
     }
 
     /// Starts what should be done beside the host's writes: a gathering that is due, or what makes room for
@@ -175,7 +175,21 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             }
         }
         let is_low = free <= self.background && !self.foreground_only;
-        (is_low || self.is_gathering_due()) && self.collector.start(flash)
+        (is_low || self.is_gathering_due()) && self.start_making_room(flash, false)
+    }
+
+    /// Starts what makes room, for a write that `waits` for it or beside those that do not. `false`: nothing
+    /// does.
+    fn start_making_room<N: Nand>(&mut self, flash: &mut Flash<N>, waits: bool) -> bool {
+        let may_gather = flash.free_superblocks() >= self.foreground + FOR_A_GATHERING;
+        let Parts { mapping, placement, .. } = &mut self.parts;
+        match placement.make_room(mapping, flash, may_gather) {
+            Room::Emptiest if waits => return self.collector.start_for_room(flash),
+            Room::Emptiest => return self.collector.start(flash),
+            Room::This(superblock) => self.collector.start_with(flash, superblock),
+            Room::Gather(gathering) => self.collector.gather(gathering),
+        }
+        true
     }
 
     /// Starts moving what lags behind in wear, if that is due and the copies get a superblock of their own:

@@ -66,6 +66,17 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
         unit..u32::MAX
     }
 
+    /// How room is made, now that few superblocks are free. `may_gather`: they are enough for a gathering.
+    fn make_room<N: Nand>(&mut self, _mapping: &mut M, _flash: &mut Flash<N>, _may_gather: bool) -> Room {
+        Room::Emptiest
+    }
+
+    /// Free superblocks that a host write must leave, beyond the threshold, when it opens one: without them
+    /// there is no room to gather what makes room.
+    fn left_to_gather(&self) -> u32 {
+        0
+    }
+
     /// Whether [`Placement::gather`] should be asked.
     #[inline]
     fn is_gathering_due(&self, _mapping: &M) -> bool {
@@ -126,6 +137,17 @@ pub struct Gathering {
     pub cause: Cause,
     /// Steps for each page that the host writes.
     pub pace: u32,
+}
+
+/// What makes room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// The superblock that the policy chooses is emptied.
+    Emptiest,
+    /// This closed superblock is emptied.
+    This(u32),
+    /// Pages are brought together, and their superblocks are left empty, or emptier.
+    Gather(Gathering),
 }
 
 /// The pages that collection has taken from a victim and that the mapping does not know yet.

@@ -125,6 +125,29 @@ struct Collecting {
     pace: u32,
 }
 
+/// The groups in turn, to be rewritten.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupsToRewrite {
+    /// The one rewritten last.
+    last: u32,
+}
+
+impl GroupsToRewrite {
+    /// The first of `groups` groups is next.
+    pub fn new(groups: u32) -> GroupsToRewrite {
+        GroupsToRewrite { last: groups - 1 }
+    }
+
+    /// The group whose turn it is; `None` when nothing is mapped.
+    pub fn next(&mut self, mapping: &LearnedTable) -> Option<u32> {
+        let groups = mapping.mapped.len() as u32;
+        let mut turns = (1..=groups).map(|step| (self.last + step) % groups);
+        let group = turns.find(|&group| mapping.mapped[group as usize] > 0)?;
+        self.last = group;
+        Some(group)
+    }
+}
+
 /// Groups and their superblocks.
 #[derive(Clone, Debug)]
 pub struct Groups {
@@ -143,8 +166,7 @@ pub struct Groups {
     part: Range<u32>,
     /// LPNs of a part: those of a translation page, or what a superblock holds.
     part_lpns: u32,
-    /// The group rewritten last.
-    rewritten: u32,
+    to_rewrite: GroupsToRewrite,
     /// Free superblocks below which none is opened for a group that could write elsewhere.
     spare: u32,
     /// Groups are gathered: the technique is on, and there is room for it.
@@ -159,6 +181,27 @@ pub fn most_bytes(groups: u32, cross_group: bool) -> u64 {
 
 fn bytes(groups: usize, slots: usize) -> u64 {
     groups as u64 * GROUP_BYTES + slots as u64 * SLOT_BYTES
+}
+
+/// Appends the pages of the first translation page of `part`, which is not empty, and takes its LPNs out of
+/// `part`. Completes when they are known: memory holds some, flash the others.
+pub fn next_of<N: Nand>(
+    part: &mut Range<u32>,
+    mapping: &LearnedTable,
+    table: &Table,
+    flash: &mut Flash<N>,
+    next: &mut Vec<Ppn>,
+) -> Result<Done> {
+    let (vtpn, slot) = table.place(Lpn(part.start));
+    let end = part.end.min(table.first_lpn(vtpn).0 + table.lpns_in(vtpn));
+    let loaded = table.load(flash, vtpn, Cause::Training, Done::READY)?;
+    for lpn in (part.start..end).rev() {
+        let slot = slot + lpn - part.start;
+        let on_flash = || loaded.and_then(|_| mapped(entry_in(flash.buffer(), slot)));
+        next.extend(mapping.held(Lpn(lpn)).unwrap_or_else(on_flash));
+    }
+    part.start = end;
+    Ok(loaded.unwrap_or(Done::READY))
 }
 
 impl Groups {
@@ -292,15 +335,6 @@ impl Groups {
 
     // Collection
 
-    /// The group whose turn it is to be rewritten; `None` when nothing is mapped.
-    fn next_to_rewrite(&mut self, mapping: &LearnedTable) -> Option<u32> {
-        let groups = self.groups.len() as u32;
-        let mut turns = (1..=groups).map(|step| (self.rewritten + step) % groups);
-        let group = turns.find(|&group| mapping.mapped[group as usize] > 0)?;
-        self.rewritten = group;
-        Some(group)
-    }
-
     /// Begins the collection of a group into superblocks of its own. A slot without pages left is taken for
     /// it; when there is none, the one with the fewest gives them up.
     fn collect<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32, cause: Cause, pace: u32) {
@@ -371,7 +405,7 @@ impl Placement<LearnedTable> for Groups {
             collecting: None,
             part: 0..0,
             part_lpns: (geometry.page_bytes / 4).min(geometry.superblock_pages()),
-            rewritten: groups - 1,
+            to_rewrite: GroupsToRewrite::new(groups),
             spare: config.background_superblocks,
             may_gather: mapping.techniques.collection && limit > 0,
             exported_pages: config.exported_pages,
@@ -410,10 +444,10 @@ impl Placement<LearnedTable> for Groups {
         if !self.may_gather {
             return None;
         }
-        self.begin_part(mapping, flash, Cause::Rewrite, |this, mapping| this.next_to_rewrite(mapping))
+        self.begin_part(mapping, flash, Cause::Rewrite, |this, mapping| this.to_rewrite.next(mapping))
     }
 
-    /// Those of the next translation page: what memory holds of them, else what flash does.
+    /// Those of the next translation page.
     fn next_pages<N: Nand>(
         &mut self,
         mapping: &mut LearnedTable,
@@ -425,16 +459,7 @@ impl Placement<LearnedTable> for Groups {
             self.part_collected(flash);
             return Ok(None);
         }
-        let (vtpn, slot) = table.place(Lpn(self.part.start));
-        let end = self.part.end.min(table.first_lpn(vtpn).0 + table.lpns_in(vtpn));
-        let loaded = table.load(flash, vtpn, Cause::Training, Done::READY)?;
-        for lpn in (self.part.start..end).rev() {
-            let slot = slot + lpn - self.part.start;
-            let on_flash = || loaded.and_then(|_| mapped(entry_in(flash.buffer(), slot)));
-            next.extend(mapping.held(Lpn(lpn)).unwrap_or_else(on_flash));
-        }
-        self.part.start = end;
-        Ok(Some(loaded.unwrap_or(Done::READY)))
+        next_of(&mut self.part, mapping, table, flash, next).map(Some)
     }
 
     fn add_memory(&self, memory: &mut Memory) {

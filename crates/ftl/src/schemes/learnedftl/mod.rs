@@ -22,6 +22,8 @@
 //! - **Benefit decides when.** A group is gathered when that saves more double reads than it costs in die
 //!   time: see `benefit`. Where nothing is read, nothing is gathered. A group goes part by part, a few pages
 //!   for each page of the host, and no write waits for a whole group.
+//! - **The paper's way** is there, too: with `allocation=group` groups have blocks of their own and are
+//!   collected whole, see `own_blocks`.
 //! - **Cross-group allocation**: see `groups`. The paper's threshold of encroachment is not needed: a group
 //!   that wrote to others' superblocks is gathered when it gains by that, like any.
 //! - **Rewriting**, as flash needs that keeps data for long, takes the groups in turn, whatever they gain:
@@ -42,10 +44,12 @@
 //!   trained again from the translation pages, which recovery reads anyway, with what it found newer; the
 //!   time is charged.
 
+pub mod allocation;
 pub mod benefit;
 mod fit;
 pub mod groups;
 pub mod models;
+pub mod own_blocks;
 
 use crate::engine::{Ftl, Predict};
 use crate::flash::Flash;
@@ -54,10 +58,11 @@ use crate::recover::Recovery;
 use crate::scheme::{Alias, CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::schemes::tpftl::ClusteredTable;
 use crate::table::{mapped, Table, PROGRAM_BUFFER};
+use allocation::Allocation;
 use benefit::{Benefit, Emptied};
-use groups::Groups;
 use models::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
 use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
+use own_blocks::Blocks;
 use std::ops::Range;
 
 /// GTD entries of a group (III-D), and the groups that a device has at least.
@@ -65,7 +70,7 @@ const GROUP_ENTRIES: u32 = 64;
 const LEAST_GROUPS: u32 = 16;
 
 /// LearnedFTL.
-pub type LearnedFtl = Ftl<LearnedTable, Groups, Guesses>;
+pub type LearnedFtl = Ftl<LearnedTable, Allocation, Guesses>;
 
 /// LearnedFTL whose predictions take no time: what the paper calls ideal.
 pub const IDEAL: Alias = Alias {
@@ -75,6 +80,16 @@ pub const IDEAL: Alias = Alias {
         ..<LearnedTable as Mapping>::INFO
     },
     parameters: &[("predict_ns", "0")],
+};
+
+/// LearnedFTL whose groups have blocks of their own.
+pub const GROUP: Alias = Alias {
+    info: Info {
+        name: "learnedftl-group",
+        what: "LearnedFTL whose groups have blocks of their own and are collected whole, as in the paper",
+        ..<LearnedTable as Mapping>::INFO
+    },
+    parameters: &[("allocation", "group")],
 };
 
 /// Which of the paper's techniques are on.
@@ -103,6 +118,15 @@ impl Techniques {
     }
 }
 
+/// The thresholds of groups that have blocks of their own.
+#[derive(Clone, Copy, Debug)]
+struct OwnBlocksAt {
+    /// Superblocks of a group at which it is collected, as a multiple of what its pages fill.
+    blocks: u32,
+    /// Pages in others' blocks at which it is collected, as a share of its pages.
+    encroachment: f64,
+}
+
 /// Consecutive LPNs of a request that went to consecutive pages, up to the last page written, and that no
 /// model has seen.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +147,10 @@ pub struct LearnedTable {
     group_lpns: u32,
     /// What is known of the double reads of groups.
     benefit: Benefit,
+    /// Groups have blocks of their own.
+    own: Option<OwnBlocksAt>,
+    /// What recovery finds in them, for the placement.
+    blocks: Option<Blocks>,
     run: Run,
     predict_ns: u64,
     /// For a full GTD entry.
@@ -138,10 +166,21 @@ impl LearnedTable {
     /// The translation page of `lpn` was read for a read or a write of the host.
     #[inline]
     fn read_twice<N: Nand>(&mut self, flash: &Flash<N>, lpn: Lpn) {
+        if self.own.is_some() {
+            return;
+        }
         let group = lpn.0 / self.group_lpns;
         if self.benefit.read_twice(group) {
             let (valid, capacity) = flash.space.emptied();
             self.benefit.consider(group, self.mapped[group as usize], Emptied { valid, capacity });
+        }
+    }
+
+    /// A lookup for a read or a write of the host was predicted.
+    #[inline]
+    fn predicted(&mut self, lpn: Lpn) {
+        if self.own.is_none() {
+            self.benefit.predicted(lpn.0 / self.group_lpns);
         }
     }
 
@@ -242,6 +281,36 @@ impl LearnedTable {
     }
 }
 
+/// An error about what a parameter was given, and what it takes.
+fn wrong(name: &str, given: &str, needed: &str) -> ConfigError {
+    ConfigError(format!("scheme {}: {name} = '{given}'; {needed}", LearnedTable::INFO.name))
+}
+
+fn techniques_of(config: &Config) -> Result<Techniques, ConfigError> {
+    let letters = config.parameter(&LearnedTable::INFO, "techniques");
+    Techniques::parse(&letters)
+        .ok_or_else(|| wrong("techniques", &letters, "letters of 'igxb', or '-', are needed"))
+}
+
+fn format_of(config: &Config) -> Result<Format, ConfigError> {
+    match config.parameter(&LearnedTable::INFO, "format").as_str() {
+        "exact" => Ok(Format::Exact),
+        "float16" => Ok(Format::Float16),
+        other => Err(wrong("format", other, "exact or float16 is needed")),
+    }
+}
+
+fn own_blocks_at(config: &Config) -> Result<Option<OwnBlocksAt>, ConfigError> {
+    let info = &LearnedTable::INFO;
+    let blocks = config.number(info, "blocks", 2..=1_000)?;
+    let encroachment = config.number(info, "encroachment", 0.001..=1_000.0)?;
+    match config.parameter(info, "allocation").as_str() {
+        "shared" => Ok(None),
+        "group" => Ok(Some(OwnBlocksAt { blocks, encroachment })),
+        other => Err(wrong("allocation", other, "shared or group is needed")),
+    }
+}
+
 impl Mapping for LearnedTable {
     type Pages = Table;
 
@@ -274,6 +343,22 @@ impl Mapping for LearnedTable {
                 what: "controller time to sort and train a full GTD entry",
             },
             Parameter { name: "predict_ns", default: "650", what: "controller time of a prediction" },
+            Parameter {
+                name: "allocation",
+                default: "shared",
+                what: "shared (superblocks, emptied one by one) or group (groups have blocks of their own and are \
+                       collected whole, as in the paper)",
+            },
+            Parameter {
+                name: "blocks",
+                default: "5",
+                what: "with allocation=group: blocks of a group at which it is collected, as a multiple of its size",
+            },
+            Parameter {
+                name: "encroachment",
+                default: "1",
+                what: "with allocation=group: pages in others' blocks at which a group is collected, as a share of its own",
+            },
             PROGRAM_BUFFER,
         ],
     };
@@ -281,29 +366,15 @@ impl Mapping for LearnedTable {
     fn new<N: Nand>(flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let geometry = flash.nand().geometry().clone();
         let info = &Self::INFO;
-        let letters = config.parameter(info, "techniques");
-        let techniques = Techniques::parse(&letters).ok_or_else(|| {
-            ConfigError(format!(
-                "scheme {}: techniques = '{letters}'; letters of 'igxb', or '-', are needed",
-                info.name
-            ))
-        })?;
-        let format = match config.parameter(info, "format").as_str() {
-            "exact" => Format::Exact,
-            "float16" => Format::Float16,
-            other => {
-                return Err(ConfigError(format!(
-                    "scheme {}: format = '{other}'; exact or float16 is needed",
-                    info.name
-                )))
-            }
-        };
+        let (techniques, format) = (techniques_of(config)?, format_of(config)?);
+        let own = own_blocks_at(config)?;
         let pieces = config.number(info, "pieces", 1.0..=64.0)? as u32;
         let price = config.number(info, "price", 0.01..=1e6)?;
         let entry_lpns = ENTRY_LPNS.min(table.entries_per_page());
         let entries = table.exported_pages().div_ceil(entry_lpns);
-        let entries_per_group =
-            GROUP_ENTRIES.min(entries / LEAST_GROUPS).max(geometry.superblock_pages() / entry_lpns).max(1);
+        let in_superblock = geometry.superblock_pages() / entry_lpns;
+        let in_group = if own.is_some() { 1 } else { GROUP_ENTRIES.min(entries / LEAST_GROUPS) };
+        let entries_per_group = in_group.max(in_superblock).max(1);
         let models = Models::new(
             table.exported_pages(),
             entry_lpns,
@@ -313,7 +384,12 @@ impl Mapping for LearnedTable {
             geometry.pages(),
         );
         let groups = entries.div_ceil(entries_per_group);
-        let beside = models.bytes() + groups::most_bytes(groups, techniques.cross_group);
+        let superblocks = geometry.superblocks();
+        let beside = models.bytes()
+            + match own {
+                None => groups::most_bytes(groups, techniques.cross_group),
+                Some(_) => own_blocks::most_bytes(groups, superblocks),
+            };
         let needed = beside + ClusteredTable::LEAST_BYTES;
         let cache_bytes = table.cache_bytes(info.name, config, needed).map_err(|ConfigError(what)| {
             let of_models = entry_bytes(pieces, entry_lpns, format);
@@ -331,7 +407,9 @@ impl Mapping for LearnedTable {
             techniques,
             mapped: vec![0; groups as usize],
             group_lpns: entries_per_group * entry_lpns,
-            benefit: Benefit::new(groups, price),
+            benefit: Benefit::new(if own.is_some() { 0 } else { groups }, price),
+            own,
+            blocks: own.map(|_| Blocks::new(superblocks, groups)),
             run: Run { first: Lpn(0), ppn: Ppn(0), pages: 0 },
             predict_ns: config.number(info, "predict_ns", 0.0..=1e9)? as u64,
             train_ns: config.number(info, "train_ns", 0.0..=1e9)? as u64,
@@ -346,11 +424,19 @@ impl Mapping for LearnedTable {
     }
 
     fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, table: &mut Table) -> Result<()> {
+        let geometry = recovery.flash.nand().geometry().clone();
+        let superblock_of = |ppn| geometry.superblock_of(ppn);
         let is_relearned = recovery.learned().is_some_and(|learned| self.models.restore(&learned));
         table.restore_beside(recovery, |table, vtpn, entries, _| {
             let first = table.first_lpn(vtpn);
             let mapped = || (first.0..).map(Lpn).zip(entries).filter_map(|(lpn, &e)| Some((lpn, mapped(e)?)));
-            mapped().for_each(|(lpn, _)| self.mapped[(lpn.0 / self.group_lpns) as usize] += 1);
+            for (lpn, ppn) in mapped() {
+                let group = lpn.0 / self.group_lpns;
+                self.mapped[group as usize] += 1;
+                if let Some(blocks) = &mut self.blocks {
+                    blocks.found(superblock_of(ppn), group);
+                }
+            }
             if !is_relearned {
                 self.uncharged += self.train(mapped());
             }
@@ -367,7 +453,7 @@ impl Mapping for LearnedTable {
             return Ok(Lookup::new(ppn, flash.join(at, known), How::CachedEntry));
         }
         if let Some((ppn, known)) = self.predict(flash, lpn, at) {
-            self.benefit.predicted(lpn.0 / self.group_lpns);
+            self.predicted(lpn);
             return Ok(Lookup::new(Some(ppn), known, How::Predicted));
         }
         let (ppn, known) = self.cached.load(flash, table, lpn, rest, at)?;
@@ -457,7 +543,7 @@ impl Update for LearnedTable {
         let old = if let Some((old, known)) = self.cached.change(lpn, ppn, programmed) {
             Lookup::new(old, flash.join(at, known), How::CachedEntry)
         } else if let Some((old, known)) = self.predict(flash, lpn, at) {
-            self.benefit.predicted(lpn.0 / self.group_lpns);
+            self.predicted(lpn);
             let placed = self.cached.put(flash, table, lpn, ppn, programmed, at)?;
             Lookup::new(Some(old), flash.join(known, placed), How::Predicted)
         } else {

@@ -210,3 +210,76 @@ fn without_cross_group_allocation_every_group_needs_its_own_room() {
     let error = Device::<LearnedFtl, _>::open(array, &config).unwrap_err().to_string();
     assert!(error.contains("without cross-group allocation each of the 224 groups"), "{error}");
 }
+
+const GROUP: (&str, &str) = ("allocation", "group");
+
+/// Overwrites a share of the device, backwards, so that nothing is a sequence.
+fn overwrite(bed: &mut Bed) {
+    for stride in [3, 7, 2, 5, 9, 4, 3, 7, 2, 5, 9, 4].repeat(3) {
+        (0..EXPORTED).rev().step_by(stride).for_each(|lpn| bed.write(lpn, 1));
+    }
+}
+
+#[test]
+fn groups_with_blocks_of_their_own_are_collected_whole_where_nothing_is_read() {
+    let mut bed = Bed::new(&[GROUP]);
+    fill(&mut bed);
+    overwrite(&mut bed);
+    let counters = bed.0.counters().clone();
+    assert!(counters.collections_group > 8, "{} groups", counters.collections_group);
+    // A group has one translation page and fills two superblocks, one after the other.
+    assert!(counters.reads_by(Cause::Training) <= 2 * (counters.collections_group + 1));
+    let hits = bed.model_hits();
+    let mut shared = Bed::new(&[]);
+    fill(&mut shared);
+    overwrite(&mut shared);
+    let others = shared.model_hits();
+    assert!(hits > u64::from(EXPORTED) / 4 && others < hits, "{hits} and {others} of {EXPORTED}");
+}
+
+#[test]
+fn a_group_is_collected_when_it_has_as_many_blocks_as_it_may() {
+    let groups = |blocks: &str| {
+        let mut bed = Bed::new(&[GROUP, ("blocks", blocks)]);
+        fill(&mut bed);
+        (0..10).for_each(|_| (0..100).rev().for_each(|lpn| bed.write(lpn, 1)));
+        bed.0.check().unwrap();
+        bed.0.counters().collections_group
+    };
+    let (few, many) = (groups("2"), groups("1000"));
+    assert!(few > many, "{few} and {many}");
+}
+
+#[test]
+fn blocks_of_groups_are_found_again_after_a_cut() {
+    let mut bed = Bed::new(&[GROUP]);
+    fill(&mut bed);
+    overwrite(&mut bed);
+    let mut config = Config::new(EXPORTED, CACHE_BYTES);
+    config.parameters.insert(GROUP.0.to_owned(), GROUP.1.to_owned());
+    let mut bed = Bed(Device::open(bed.0.into_nand(), &config).unwrap());
+    bed.0.check().unwrap();
+    let before = bed.0.counters().collections_group;
+    overwrite(&mut bed);
+    assert!(bed.0.counters().collections_group > before + 4);
+    let hits = bed.model_hits();
+    assert!(hits > u64::from(EXPORTED) / 4, "{hits} of {EXPORTED}");
+}
+
+#[test]
+fn blocks_of_their_own_are_refused_where_they_have_no_room() {
+    let error = |letters: &str, exported: u32| {
+        let preset = Preset::named("femu-32g").unwrap();
+        let array = SimNand::new(&preset, NoClock::default(), SimOptions::default());
+        let mut config = Config::new(exported, 16 << 20);
+        config.parameters.insert(GROUP.0.to_owned(), GROUP.1.to_owned());
+        config.parameters.insert("techniques".to_owned(), letters.to_owned());
+        Device::<LearnedFtl, _>::open(array, &config).err().map(|error| error.to_string())
+    };
+    assert_eq!(error("igxb", 30 << 18), None);
+    let full = error("igxb", 8_000_000).unwrap();
+    assert!(full.contains("needs 4 superblocks to spare") && full.contains("export less"), "{full}");
+    assert_eq!(error("igb", 15 << 18), None);
+    let alone = error("igb", 16 << 18).unwrap();
+    assert!(alone.contains("for each of 128 groups to write to"), "{alone}");
+}
