@@ -75,7 +75,9 @@ pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceR
         ("refusing what cannot be done", Run::refuse),
         ("doing the same twice", Run::repeat),
     ];
-    let mut run = Run { seed, report: ConformanceReport::default(), of: std::marker::PhantomData };
+    let parameters = schemes::parameters(scheme, &BTreeMap::new());
+    let mut run =
+        Run { seed, parameters, report: ConformanceReport::default(), of: std::marker::PhantomData };
     let finding = |what, error| Failure { conformance: true, ..Failure::new(scheme, seed, what, error) };
     for (what, part) in parts {
         match catch_unwind(AssertUnwindSafe(|| part(&mut run))) {
@@ -89,6 +91,8 @@ pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceR
 
 struct Run<S> {
     seed: u64,
+    /// What the scheme's name stands for.
+    parameters: BTreeMap<String, String>,
     report: ConformanceReport,
     of: std::marker::PhantomData<S>,
 }
@@ -96,7 +100,7 @@ struct Run<S> {
 impl<S: Scheme> Run<S> {
     fn shape(&self, part: u64, ills: Ills) -> Result<(Shape, Dice), String> {
         let mut dice = Dice::branch(self.seed, part);
-        let shape = Shape::random::<S>(&mut dice, ills, &BTreeMap::new())?;
+        let shape = Shape::random::<S>(&mut dice, ills, &self.parameters)?;
         Ok((shape, dice))
     }
 

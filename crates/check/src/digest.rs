@@ -184,21 +184,17 @@ impl<N: World> World for Recorder<N> {
 /// The digest and the number of flash commands of a fixed workload on a fixed tiny device, decided by `seed`
 /// alone: the device filled, overwritten, trimmed, read, switched off and on again.
 pub fn commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
-    struct Run(u64);
-    impl Visitor for Run {
+    struct Run<'a>(&'a str, u64);
+    impl Visitor for Run<'_> {
         type Out = Result<(u64, u64), String>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-            commands_of::<S>(self.0)
+            commands_on::<S>(&Shape::fixed::<S>(self.0)?, self.1)
         }
     }
     let failure = |what| Failure::new(scheme, seed, "digest of commands", what);
-    schemes::with(scheme, Run(seed))
+    schemes::with(scheme, Run(scheme, seed))
         .ok_or_else(|| failure("there is no such scheme".to_owned()))?
         .map_err(failure)
-}
-
-fn commands_of<S: Scheme>(seed: u64) -> Result<(u64, u64), String> {
-    commands_on::<S>(&Shape::fixed::<S>()?, seed)
 }
 
 pub(crate) fn commands_on<S: Scheme>(shape: &Shape, seed: u64) -> Result<(u64, u64), String> {

@@ -57,21 +57,21 @@ fn format(shape: &Shape, medium: &LossyMedium) -> Result<(), String> {
 
 /// The flash commands of the workload of [`crate::commands`] on an image file.
 pub fn image_commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
-    struct Run(u64);
-    impl Visitor for Run {
+    struct Run<'a>(&'a str, u64);
+    impl Visitor for Run<'_> {
         type Out = Result<(u64, u64), String>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-            let shape = Shape::fixed::<S>()?;
+            let shape = Shape::fixed::<S>(self.0)?;
             let medium = LossyMedium::new();
             format(&shape, &medium)?;
             let mut nand = mount(&medium)?.0;
             nand.begin().map_err(|error| error.to_string())?;
-            commands_of_array::<S, _>(nand, &shape.config, self.0)
+            commands_of_array::<S, _>(nand, &shape.config, self.1)
         }
     }
     let failure = |what| Failure::new(scheme, seed, "digest of commands on an image", what);
     let none = || Err(failure("there is no such scheme".to_owned()));
-    schemes::with(scheme, Run(seed)).map_or_else(none, |result| result.map_err(failure))
+    schemes::with(scheme, Run(scheme, seed)).map_or_else(none, |result| result.map_err(failure))
 }
 
 /// Cuts a device on an image `cuts` times.
@@ -86,16 +86,16 @@ pub fn image_sweep_on(
     cuts: u32,
     medium: &LossyMedium,
 ) -> Result<ImageReport, Failure> {
-    struct Run<'a>(u64, u32, &'a LossyMedium);
+    struct Run<'a>(&'a str, u64, u32, &'a LossyMedium);
     impl Visitor for Run<'_> {
         type Out = Result<ImageReport, String>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-            Sweep::<S>::new(self.0)?.run(self.1, self.2.clone())
+            Sweep::<S>::new(self.0, self.1)?.run(self.2, self.3.clone())
         }
     }
     let failure = |what| Failure::new(scheme, seed, "cutting the power of an image's host", what);
     let none = || Err(failure("there is no such scheme".to_owned()));
-    schemes::with(scheme, Run(seed, cuts, medium)).map_or_else(none, |result| result.map_err(failure))
+    schemes::with(scheme, Run(scheme, seed, cuts, medium)).map_or_else(none, |result| result.map_err(failure))
 }
 
 struct Sweep<S> {
@@ -109,9 +109,13 @@ struct Sweep<S> {
 }
 
 impl<S: Scheme> Sweep<S> {
-    fn new(seed: u64) -> Result<Self, String> {
+    fn new(scheme: &str, seed: u64) -> Result<Self, String> {
         let mut dice = Dice::branch(seed, 77);
-        let shape = Shape::random::<S>(&mut dice, Ills::default(), &Default::default())?;
+        let shape = Shape::random::<S>(
+            &mut dice,
+            Ills::default(),
+            &schemes::parameters(scheme, &Default::default()),
+        )?;
         let older = vec![Vec::new(); shape.config.exported_pages as usize];
         Ok(Sweep { shape, dice, older, report: ImageReport::default(), of: std::marker::PhantomData })
     }

@@ -1,7 +1,7 @@
 //! The devices that are checked: tiny, nearly full, and of every shape.
 
 use crate::dice::Dice;
-use ftl::{Config, OpenError, Scheme};
+use ftl::{schemes, Config, OpenError, Scheme};
 use nand::timing::NoClock;
 use nand::{Device, Geometry, Nand, SimNand, SimOptions};
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ impl Shape {
     }
 
     /// The shape on which golden digests are taken: it must not change.
-    pub fn fixed<S: Scheme>() -> Result<Shape, String> {
+    pub fn fixed<S: Scheme>(scheme: &str) -> Result<Shape, String> {
         let geometry = Geometry {
             channels: 2,
             luns_per_channel: 2,
@@ -115,6 +115,7 @@ impl Shape {
         let exported = 750;
         let options = SimOptions { keep_stale: true, ..SimOptions::default() };
         let mut config = Config::new(exported, 512);
+        config.parameters = schemes::parameters(scheme, &config.parameters);
         for &(_, name, values) in EAGER.iter().filter(|(scheme, ..)| *scheme == S::INFO.name) {
             config.parameters.insert(name.to_owned(), values[0].to_owned());
         }

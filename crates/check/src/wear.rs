@@ -46,7 +46,8 @@ pub fn wear_out(
         }
     }
     let unknown = || Err("there is no such scheme".to_owned());
-    schemes::with(scheme, Life(parameters, seed)).unwrap_or_else(unknown).map_err(|what| Failure {
+    let parameters = schemes::parameters(scheme, parameters);
+    schemes::with(scheme, Life(&parameters, seed)).unwrap_or_else(unknown).map_err(|what| Failure {
         until_worn: true,
         ..Failure::new(scheme, seed, "using a device until it is worn out", what)
     })

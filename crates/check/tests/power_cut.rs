@@ -47,6 +47,18 @@ fn every_scheme_survives_power_cuts_on_failing_flash() {
     cut(true);
 }
 
+#[test]
+fn groups_with_blocks_of_their_own_survive_power_cuts() {
+    for faults in [false, true] {
+        let mut options = SweepOptions { faults, ..SweepOptions::new("learnedftl", 1, 5_000) };
+        options.parameters.insert("allocation".to_owned(), "group".to_owned());
+        match sweep(&options, &mut |_, _| {}) {
+            Ok(report) => assert!(report.collections_group > 0, "no group was collected: {report:?}"),
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+}
+
 /// Runs that lost a page once (`waftl`), or came to the end of the device's life in the middle of the sweep.
 #[test]
 fn runs_that_once_failed_are_survived() {

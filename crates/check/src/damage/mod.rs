@@ -191,7 +191,8 @@ impl Image {
         loss: Option<Loss>,
     ) -> Result<Image, String> {
         let mut dice = Dice::branch(seed, 900);
-        let shape = Shape::random::<S>(&mut dice, Ills::default(), &options.parameters)?;
+        let parameters = schemes::parameters(&options.scheme, &options.parameters);
+        let shape = Shape::random::<S>(&mut dice, Ills::default(), &parameters)?;
         let medium = LossyMedium::new();
         let description = Description { device: shape.device.clone(), settings: String::new() };
         FileNand::format(&medium, Path::new("image"), &description).map_err(|error| error.to_string())?;

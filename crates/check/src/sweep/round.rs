@@ -6,7 +6,7 @@ use crate::host::{Habits, Host, Session};
 use crate::oracle::{History, State};
 use crate::shape::{Ills, Shape};
 use crate::world::Cuttable;
-use ftl::{Counters, Scheme, Stat};
+use ftl::{schemes, Counters, Scheme, Stat};
 use nand::timing::NoClock;
 use nand::{CrashNand, Cut, Lpn, PageKind, SimNand};
 use std::marker::PhantomData;
@@ -118,7 +118,7 @@ impl<'a, S: Scheme, N: Cuttable> Round<'a, S, N> {
     ) -> Result<(), String> {
         let ills = Ills { wear: self.options.faults, decay: false };
         let mut dice = Dice::branch(self.seed, SHAPE);
-        let parameters = &self.options.parameters;
+        let parameters = &schemes::parameters(&self.options.scheme, &self.options.parameters);
         let shape = match self.options.swarm {
             true => Shape::swarm::<S>(&mut dice, ills, parameters)?,
             false => Shape::random::<S>(&mut dice, ills, parameters)?,

@@ -38,14 +38,14 @@ pub trait Visitor {
 }
 
 macro_rules! schemes {
-    ($($scheme:ty $(= $alias:path)*),* $(,)?) => {
+    ($($scheme:ty $(= $alias:path)?),* $(,)?) => {
         /// Every name of a scheme, in the order of the list.
-        pub const ALL: &[&Info] = &[$(&<$scheme as Scheme>::INFO, $(&$alias.info,)*)*];
-        const ALIASES: &[Alias] = &[$($($alias,)*)*];
+        pub const ALL: &[&Info] = &[$(&<$scheme as Scheme>::INFO, $(&$alias.info,)?)*];
+        const ALIASES: &[Alias] = &[$($($alias,)?)*];
 
         /// Runs `visitor` with the scheme called `name`; `None` when there is none of that name.
         pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<V::Out> {
-            $(if name == <$scheme as Scheme>::INFO.name $(|| name == $alias.info.name)* {
+            $(if name == <$scheme as Scheme>::INFO.name $(|| name == $alias.info.name)? {
                 return Some(visitor.visit::<$scheme>());
             })*
             None
@@ -70,7 +70,7 @@ schemes![
     zftl::Zftl,
     hcftl::Hcftl,
     lazyftl::LazyFtl,
-    learnedftl::LearnedFtl = learnedftl::IDEAL = learnedftl::GROUP,
+    learnedftl::LearnedFtl = learnedftl::IDEAL,
     leaftl::Leaftl,
     lftl::Lftl,
     block::BlockFtl,

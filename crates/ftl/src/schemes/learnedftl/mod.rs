@@ -82,16 +82,6 @@ pub const IDEAL: Alias = Alias {
     parameters: &[("predict_ns", "0")],
 };
 
-/// LearnedFTL whose groups have blocks of their own.
-pub const GROUP: Alias = Alias {
-    info: Info {
-        name: "learnedftl-group",
-        what: "LearnedFTL whose groups have blocks of their own and are collected whole, as in the paper",
-        ..<LearnedTable as Mapping>::INFO
-    },
-    parameters: &[("allocation", "group")],
-};
-
 /// Which of the paper's techniques are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Techniques {
