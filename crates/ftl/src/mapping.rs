@@ -307,6 +307,13 @@ pub trait Update: Mapping {
         to: Change,
     ) -> Result<Lookup>;
 
+    /// Whether the page at `ppn`, which counts as valid and which collection has read, holds an older version
+    /// of `lpn`. Then it is invalidated, and owed no more ([`Mapping::owed`]).
+    #[inline]
+    fn supersedes<N: Nand>(&mut self, _flash: &mut Flash<N>, _lpn: Lpn, _ppn: Ppn) -> bool {
+        false
+    }
+
     /// Sets where the pages `moves`, one or more and all of one unit, are now. Completes when the change is
     /// as durable as the mapping makes it; the originals are erased after that.
     fn moved<N: Nand>(

@@ -23,7 +23,7 @@ use crate::list::NONE;
 use crate::mapping::{Mapping, Moved, Pages, Update};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
-use nand::{Done, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
+use nand::{Done, Lpn, Nand, Oob, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
 
 /// A closed superblock whose valid pages are taken one after the other, in the order in which they lie, until
@@ -378,7 +378,19 @@ pub(crate) fn copy<N: Nand, M: Mapping, P: Placement<M>>(
     stream: Stream,
     cause: Cause,
 ) -> Result<Moved> {
-    let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
+    let read = flash.read_to_move(from, cause, Done::READY)?;
+    program_copy(flash, parts, from, read, stream, cause)
+}
+
+/// Programs the copy of a page that was read.
+fn program_copy<N: Nand, M: Mapping, P: Placement<M>>(
+    flash: &mut Flash<N>,
+    parts: &mut Parts<M, P>,
+    from: Ppn,
+    (oob, read): (Oob, Done),
+    stream: Stream,
+    cause: Cause,
+) -> Result<Moved> {
     assert!(oob.kind == PageKind::Data);
     let (lpn, content) = (Lpn(oob.id), Content::of(oob));
     let source = content.source(Source::Page(from));
@@ -434,7 +446,12 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for Grouped {
         stream: Stream,
         cause: Cause,
     ) -> Result<Done> {
-        let moved = copy(flash, parts, from, stream, cause)?;
+        let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
+        if parts.mapping.supersedes(flash, Lpn(oob.id), from) {
+            flash.invalidate(from);
+            return Ok(read);
+        }
+        let moved = program_copy(flash, parts, from, (oob, read), stream, cause)?;
         let unit = parts.pages.units().place(moved.lpn).0;
         let head = &mut self.heads[unit.0 as usize];
         if *head == NONE {
