@@ -6,7 +6,7 @@
 //! | demand cache: TPFTL (III-A) | [`ClusteredTable`] | `schemes::tpftl` |
 //! | in-place-update linear model, bitmap filter (III-B) | [`Models`] | `models` |
 //! | virtual PPN (III-C) | the PPN: [`nand::Geometry`] numbers pages in the order of allocation | `nand::addr` |
-//! | group-based and opportunistic cross-group allocation (III-D) | [`Groups`] | `groups` |
+//! | group-based and opportunistic cross-group allocation (III-D) | [`groups::Groups`] | `groups` |
 //! | sequential initialization (III-E1) | [`LearnedTable::initialize`] | here |
 //! | model training via GC (III-E2) | `Gathering`, [`LearnedTable::train`] | `engine::placement`, here |
 //! | model training via rewrite (III-E3) | `Placement::rewrite` | here |

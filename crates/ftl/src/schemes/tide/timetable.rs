@@ -198,15 +198,17 @@ impl Timetable {
         self.bin_of(group)
     }
 
-    /// Of the bins up to an eighth before and behind `ahead`, the one with the fewest groups on the parallel
-    /// unit of `group`; of equal ones the nearest. So the merges of a bin end at about the same time on all
-    /// dies.
+    /// Of the bins up to a quarter before and behind `ahead`, the one with the fewest groups on the parallel
+    /// unit of `group`. So the merges of a bin end at about the same time on all dies. Of equal ones groups take
+    /// one each by turns: a long request, or a burst, has a page for each of many groups, and they must not all
+    /// go to the one log block that a bin writes.
     fn evenly(&self, group: u32, ahead: u32, least: u32) -> u32 {
-        let reach = ahead / 8;
+        let reach = ahead / 4;
         let first = (ahead - reach).max(least);
         let last = (ahead + reach).min(self.bins() - 3);
-        // `last - first` is at most a fourth of the bins.
-        let mut counts = [0u16; 64];
+        let count = last - first + 1;
+        // `count` is at most half of the bins.
+        let mut counts = [0u16; 128];
         for other in (group % self.width..self.groups.len() as u32).step_by(self.width as usize) {
             let bin = self.groups[other as usize].bin;
             if bin != NO_BIN {
@@ -216,8 +218,9 @@ impl Timetable {
                 }
             }
         }
-        let distance = |at: u32| at.abs_diff(ahead);
-        (first..=last).min_by_key(|&at| (counts[(at - first) as usize], distance(at))).unwrap_or(ahead)
+        let turn = |at: u32| (at + count - group % count) % count;
+        let fewest = (0..count).min_by_key(|&at| (counts[at as usize], turn(at)));
+        fewest.map_or(ahead, |at| first + at)
     }
 
     /// A bin keeps its log blocks until its last group is merged, so none may have a large part of the log.
@@ -384,9 +387,30 @@ mod tests {
             table.groups[group as usize].ahead = encode(8, AHEAD_OCTAVES);
             table.leave(group, 4);
         }
-        let ahead = |bin: u8| u32::from(bin);
-        assert!(ahead(table.written(0)) * 2 < ahead(table.written(1)));
-        assert!((8..=11).contains(&table.written(1)), "{}", table.written(1));
+        let hot = table.written(0);
+        let others: Vec<u8> = (1..33).map(|group| table.written(group)).collect();
+        assert!(others.iter().all(|&bin| 2 * hot <= bin && (6..=12).contains(&bin)), "{hot}: {others:?}");
+        let mean = others.iter().map(|&bin| u32::from(bin)).sum::<u32>() / 32;
+        assert!((7..=9).contains(&mean), "{others:?}");
+    }
+
+    #[test]
+    fn groups_of_one_burst_go_to_many_bins() {
+        let mut table = Timetable::new(640, 64, 64, 64, 32);
+        let mut write_all = |after: fn(&mut Timetable, u32)| {
+            for group in 0..640 {
+                table.written(group);
+                after(&mut table, group);
+            }
+        };
+        // All groups have the same rate.
+        write_all(|table, group| {
+            table.groups[group as usize].ahead = encode(32, AHEAD_OCTAVES);
+            table.leave(group, 4);
+        });
+        write_all(|_, _| {});
+        let bins: std::collections::BTreeSet<u8> = (0..64).map(|group| table.bin_of(group)).collect();
+        assert!(bins.len() >= 16, "{bins:?}");
         table.check().unwrap();
     }
 }
