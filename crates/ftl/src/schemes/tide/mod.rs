@@ -54,7 +54,8 @@
 //!   on each time, until the host asks for something: in short pauses reads would wait for merges.
 //! - **Of the bins near the one that is due, a group takes the one with the fewest groups on its die.** Else
 //!   the last merges of a bin are all on a few dies, which then get every step, and each host request that
-//!   wants one of them waits.
+//!   wants one of them waits. Near is a quarter before and behind, and equal bins are taken by turns: the
+//!   groups that a long request writes to would else all take one bin, whose log block is on one die.
 //! - **Steps a written page:** what the front bin still has to copy, by the pages that can be written before
 //!   the log is full. So no write finds the log full, and none waits for a merge to end.
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
