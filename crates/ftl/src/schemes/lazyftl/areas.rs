@@ -77,7 +77,7 @@ impl Areas {
         }
     }
 
-    /// Pages of a block.
+    /// Pages that are written to an area until one of its blocks is full.
     pub(super) fn block_pages(&self) -> u32 {
         self.pages
     }

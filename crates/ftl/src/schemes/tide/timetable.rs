@@ -199,9 +199,9 @@ impl Timetable {
     }
 
     /// Of the bins up to a quarter before and behind `ahead`, the one with the fewest groups on the parallel
-    /// unit of `group`. So the merges of a bin end at about the same time on all dies. Of equal ones groups take
-    /// one each by turns: a long request, or a burst, has a page for each of many groups, and they must not all
-    /// go to the one log block that a bin writes.
+    /// unit of `group`. So the merges of a bin end at about the same time on all dies. Of equal ones groups
+    /// take one each by turns: a long request, or a burst, has a page for each of many groups, and they must
+    /// not all go to the one log block that a bin writes.
     fn evenly(&self, group: u32, ahead: u32, least: u32) -> u32 {
         let reach = ahead / 4;
         let first = (ahead - reach).max(least);
