@@ -253,6 +253,70 @@ fn docs_say_more_than_the_name() {
     assert_eq!(empty_docs(&empty), ["canary.rs:2: the doc of `free_superblocks` says no more than its name"]);
 }
 
+// ---- errors ----
+
+struct Errors<'a> {
+    path: &'a str,
+    breaches: Vec<String>,
+}
+
+impl Errors<'_> {
+    /// Notes a function that answers with `Result<_, String>`: its caller could only print that error.
+    fn judge(&mut self, signature: &syn::Signature) {
+        let syn::ReturnType::Type(_, answer) = &signature.output else { return };
+        let syn::Type::Path(path) = answer.as_ref() else { return };
+        let Some(last) = path.path.segments.last().filter(|last| last.ident == "Result") else { return };
+        let syn::PathArguments::AngleBracketed(parts) = &last.arguments else { return };
+        let Some(syn::GenericArgument::Type(syn::Type::Path(error))) = parts.args.iter().nth(1) else {
+            return;
+        };
+        if error.path.is_ident("String") {
+            let line = signature.ident.span().start().line;
+            self.breaches.push(format!("{}:{line}: `{}` fails with a String", self.path, signature.ident));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Errors<'_> {
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if matches!(item.vis, syn::Visibility::Public(_)) {
+            self.judge(&item.sig);
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        if matches!(item.vis, syn::Visibility::Public(_)) {
+            self.judge(&item.sig);
+        }
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        let methods = item.items.iter().filter_map(|item| match item {
+            syn::TraitItem::Fn(method) => Some(&method.sig),
+            _ => None,
+        });
+        methods.for_each(|signature| self.judge(signature));
+    }
+}
+
+fn string_errors(source: &Source) -> Vec<String> {
+    let mut errors = Errors { path: &source.path, breaches: Vec::new() };
+    errors.visit_file(&source.syntax);
+    errors.breaches
+}
+
+#[test]
+fn public_functions_fail_with_a_type_of_their_own() {
+    let libraries = ["nand", "ftl", "workload", "sim", "live", "study"];
+    let sources = libraries.iter().flat_map(|name| sources(name, "src"));
+    none(sources.flat_map(|source| string_errors(&source)).collect());
+    let strings = parsed("pub fn open() -> Result<u8, String> {}\nfn own() -> Result<u8, String> {}\n");
+    assert_eq!(string_errors(&strings), ["canary.rs:1: `open` fails with a String"]);
+    let typed =
+        parsed("pub fn open() -> Result<String, Breach> {}\ntrait T { fn f() -> Result<(), String>; }\n");
+    assert_eq!(string_errors(&typed), ["canary.rs:2: `f` fails with a String"]);
+}
+
 // ---- crates ----
 
 /// The workspace's crates that a manifest names as dependencies of the library (not of its tests).

@@ -1,6 +1,6 @@
 //! A scheme and the flash it owns: what a host, real or simulated, talks to.
 
-use crate::scheme::Breach;
+use crate::breach::Breach;
 use crate::scheme::CachedPage;
 use crate::{Config, Counters, Flash, Memory, OpenError, Scheme};
 use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};

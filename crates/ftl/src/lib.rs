@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod bits;
+mod breach;
 mod checkpoint;
 mod cmt;
 pub mod counters;
@@ -41,9 +42,10 @@ pub mod schemes;
 pub mod space;
 pub mod table;
 
+pub use breach::Breach;
 pub use counters::{Cause, Counters, Stat};
 pub use device::{Device, HostError, HostOp, Outcome, Seen};
 pub use flash::Flash;
 pub use scheme::{
-    Alias, Breach, CachedPage, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy,
+    Alias, CachedPage, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy,
 };

@@ -4,6 +4,7 @@
 //! The engine ([`crate::engine::Ftl`]) drives a [`Mapping`] and its [`Pages`], and counts what they report.
 //! Everything else that an FTL does is the engine's.
 
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::recover::Recovery;
@@ -130,7 +131,7 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
     fn inspect<N: Nand>(&self, flash: &Flash<N>, unit: Vtpn, content: &mut Vec<u8>);
 
     /// Checks the directory against the pages; one sentence for the first breach.
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String>;
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach>;
 }
 
 /// A unit as it is on flash, read free of charge.
@@ -288,7 +289,7 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     fn memory(&self, pages: &Self::Pages) -> Memory;
 
     /// Checks the structures against each other and against flash.
-    fn check<N: Nand>(&self, flash: &Flash<N>, pages: &Self::Pages) -> Result<(), String>;
+    fn check<N: Nand>(&self, flash: &Flash<N>, pages: &Self::Pages) -> Result<(), Breach>;
 }
 
 /// A mapping that is told of each page when it is programmed. (One that programs pages in an order of its

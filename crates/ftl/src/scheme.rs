@@ -1,5 +1,6 @@
 //! What the world drives: a scheme, its description, and the configuration it starts from.
 
+use crate::breach::Breach;
 use crate::counters::Stat;
 use crate::flash::Flash;
 use nand::{Done, Fault, Lpn, Nand, Oob, Ppn, Vtpn};
@@ -156,17 +157,6 @@ pub enum OpenError {
 impl From<Fault> for OpenError {
     fn from(fault: Fault) -> OpenError {
         OpenError::Fault(fault)
-    }
-}
-
-/// Two structures that contradict each other, or the array: a mistake in the scheme, as one sentence.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Breach(pub String);
-
-impl From<String> for Breach {
-    fn from(what: String) -> Breach {
-        Breach(what)
     }
 }
 

@@ -6,6 +6,7 @@
 //! invalidated, in constant time.
 
 use crate::bits;
+use crate::breach::Breach;
 use crate::list::{linked, Links, List, NONE};
 use nand::{Divisor, Done, Geometry, Nand, PageKind, Pbn, Ppn};
 use prefetch_index::prefetch_index;
@@ -767,7 +768,7 @@ impl Space {
     }
 
     /// Checks the counts against the bits; one sentence for the first breach.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let mut by_kind = [0u64; 3];
         for (superblock, it) in (0..).zip(&self.superblocks) {
             let (first, end) = self.pages_of(superblock);
@@ -777,22 +778,22 @@ impl Space {
                 count += 1;
                 at = Ppn(ppn.0 + 1);
             }
-            if count != it.valid {
-                return Err(format!(
-                    "superblock {superblock} counts {} valid pages but has {count}",
-                    it.valid
-                ));
+            let (counted, state) = (it.valid, it.state);
+            if count != counted {
+                return Err(
+                    format!("superblock {superblock} counts {counted} valid pages but has {count}").into()
+                );
             }
-            if count > 0 && matches!(it.state, State::Free | State::Dead) {
-                return Err(format!("superblock {superblock} is {:?} but has {count} valid pages", it.state));
+            if count > 0 && matches!(state, State::Free | State::Dead) {
+                return Err(
+                    format!("superblock {superblock} is {state:?} but has {count} valid pages").into()
+                );
             }
             by_kind[it.kind as usize] += u64::from(count);
         }
-        if by_kind != self.valid_pages {
-            return Err(format!(
-                "valid pages by kind are {by_kind:?} but {:?} are counted",
-                self.valid_pages
-            ));
+        let counted = self.valid_pages;
+        if by_kind != counted {
+            return Err(format!("valid pages by kind are {by_kind:?} but {counted:?} are counted").into());
         }
         Ok(())
     }

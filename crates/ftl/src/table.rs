@@ -15,6 +15,7 @@
 //! entries are worth more than the buffer, and the page is read back, as in the papers' simulators. Nothing
 //! but an update of the same page finds the page there: a lookup that misses reads flash.
 
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Moved, Pages, Unit, Units};
@@ -573,7 +574,7 @@ impl Pages for Table {
     }
 
     /// There is nothing beside the directory to check it against.
-    fn check<N: Nand>(&self, _flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>) -> Result<(), Breach> {
         Ok(())
     }
 }

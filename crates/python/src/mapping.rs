@@ -17,6 +17,7 @@ use ftl::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update
 use ftl::recover::Recovery;
 use ftl::space::Stream;
 use ftl::table::{entry, entry_in, mapped, Table};
+use ftl::Breach;
 use ftl::{Cause, Config, ConfigError, Flash, Info, Memory};
 use nand::{Done, Fault, Lpn, Nand, Ppn, Result, Vtpn};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -490,12 +491,13 @@ impl Mapping for Object {
         Memory { parts: vec![("mapping in Python", bytes)] }
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), Breach> {
         let bytes = self.memory(table).bytes() + table.directory_bytes();
         if bytes <= self.budget || self.in_memory {
             return Ok(());
         }
-        Err(format!("the mapping and the directory take {bytes} bytes, and the budget is {}", self.budget))
+        Err(format!("the mapping and the directory take {bytes} bytes, and the budget is {}", self.budget)
+            .into())
     }
 }
 

@@ -6,6 +6,7 @@
 //! though it is kept whole here.
 
 use crate::bits;
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::list::{linked, Links, List, NONE};
@@ -315,7 +316,7 @@ impl PageCache {
     }
 
     /// Checks list, index and dirty bits against each other.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let mut listed = 0;
         for frame in self.iter() {
             listed += 1;
@@ -326,7 +327,7 @@ impl PageCache {
                 return Err(format!(
                     "translation page {} is cached in the wrong place, or with {bits} dirty entries counted as {dirty}",
                     vtpn.0
-                ));
+                ).into());
             }
         }
         let indexed = self.index.iter().filter(|&&frame| frame != NONE).count();
@@ -335,7 +336,8 @@ impl PageCache {
                 "{} translation pages are cached, {listed} in the list, {indexed} in the index, {} at most",
                 self.len(),
                 self.capacity
-            ));
+            )
+            .into());
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! segment.
 
 use super::entries::{Entries, Entry};
+use crate::breach::Breach;
 use crate::list::{List, NONE};
 use nand::{Done, Lpn};
 
@@ -118,7 +119,7 @@ impl SegmentedLru {
     }
 
     /// Checks lists and index against each other.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let listed: usize = self.lists.iter().map(|list| self.entries.iter(list).count()).sum();
         let counted: usize = self.lists.iter().map(|list| list.len() as usize).sum();
         if listed != self.len() || counted != self.len() || self.len() > self.capacity {
@@ -126,12 +127,14 @@ impl SegmentedLru {
                 "cached mapping table: {} entries indexed, {listed} in lists of length {counted}, capacity {}",
                 self.len(),
                 self.capacity
-            ));
+            ).into());
         }
         for list in &self.lists {
             for slot in self.entries.iter(list) {
                 if self.entries.find(self.entries.get(slot).lpn) != Some(slot) {
-                    return Err(format!("LPN {} is cached twice or lost", self.entries.get(slot).lpn.0));
+                    return Err(
+                        format!("LPN {} is cached twice or lost", self.entries.get(slot).lpn.0).into()
+                    );
                 }
             }
         }

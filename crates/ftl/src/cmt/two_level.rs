@@ -8,6 +8,7 @@
 //! leave room for two entries).
 
 use super::entries::{Entries, Entry};
+use crate::breach::Breach;
 use crate::list::{List, NONE};
 use crate::scheme::CachedPage;
 use nand::{Done, Lpn, Vtpn};
@@ -392,10 +393,10 @@ impl TwoLevel {
     }
 
     /// Checks lists, index, heap and bytes against each other.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let (entries, nodes) = self.bytes();
         if entries + nodes > self.budget_bytes {
-            return Err(format!("the cache holds {} bytes of {}", entries + nodes, self.budget_bytes));
+            return Err(format!("the cache holds {} bytes of {}", entries + nodes, self.budget_bytes).into());
         }
         let mut listed = 0;
         for (place, &word) in self.heap.iter().enumerate() {
@@ -403,7 +404,7 @@ impl TwoLevel {
             let node = &self.nodes[vtpn];
             let parent = place.saturating_sub(1) / 4;
             if self.places[vtpn] as usize != place || self.heap[parent] > word {
-                return Err(format!("TP node {vtpn} is out of place in the page-level order"));
+                return Err(format!("TP node {vtpn} is out of place in the page-level order").into());
             }
             let mut hotness = 0;
             for (number, list) in node.lists.iter().enumerate() {
@@ -416,16 +417,18 @@ impl TwoLevel {
                     newest = entry.used();
                     if !in_order || self.vtpn(entry.lpn) != vtpn || self.entries.find(entry.lpn) != Some(slot)
                     {
-                        return Err(format!("LPN {} is cached in the wrong place", entry.lpn.0));
+                        return Err(format!("LPN {} is cached in the wrong place", entry.lpn.0).into());
                     }
                 }
             }
             if hotness != node.hotness || key != hotness / u64::from(node.len().max(1)) {
-                return Err(format!("TP node {vtpn} has the wrong hotness"));
+                return Err(format!("TP node {vtpn} has the wrong hotness").into());
             }
         }
         if listed != self.entries.len() {
-            return Err(format!("{} mappings are cached but {listed} are in lists", self.entries.len()));
+            return Err(
+                format!("{} mappings are cached but {listed} are in lists", self.entries.len()).into()
+            );
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 use super::{Copies, Ftl, Parts, Placement, Predict};
 use crate::bits;
+use crate::breach::Breach;
 use crate::flash::Flash;
 use crate::mapping::{Mapping, Pages, Unit};
-use crate::scheme::Breach;
 use crate::table::mapped;
 use nand::{Lpn, Nand, PageKind, Ppn};
 
@@ -50,7 +50,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         });
         mapping.owed(flash, pages, &mut |lpn, ppn| audit.owed(lpn, ppn));
         self.collector.copies().each(&mut |copy| audit.moved(copy));
-        Ok(audit.finish(pages.directory())?)
+        audit.finish(pages.directory())
     }
 }
 
@@ -106,7 +106,7 @@ impl<'a, N: Nand> Audit<'a, N> {
     }
 
     /// The translation pages that the directory knows. All data pages are known.
-    fn finish(mut self, directory: impl Iterator<Item = Ppn>) -> Result<(), String> {
+    fn finish(mut self, directory: impl Iterator<Item = Ppn>) -> Result<(), Breach> {
         let mut directed = 0;
         for ppn in directory {
             directed += 1;
@@ -118,15 +118,19 @@ impl<'a, N: Nand> Audit<'a, N> {
             }
         }
         if let Some(breach) = self.breach {
-            return Err(breach);
+            return Err(breach.into());
         }
         let valid = self.flash.space.valid_pages(PageKind::Data);
         if self.data != valid {
-            return Err(format!("{valid} data pages are valid but {} are mapped or being moved", self.data));
+            return Err(
+                format!("{valid} data pages are valid but {} are mapped or being moved", self.data).into()
+            );
         }
         let valid = self.flash.space.valid_pages(PageKind::Translation);
         if directed != valid {
-            return Err(format!("{valid} translation pages are valid but the directory knows {directed}"));
+            return Err(
+                format!("{valid} translation pages are valid but the directory knows {directed}").into()
+            );
         }
         Ok(())
     }

@@ -20,11 +20,12 @@ mod placement;
 
 pub use placement::{Copies, Gathering, HostStream, Known, Parts, Placement, Predict, Room};
 
+use crate::breach::Breach;
 use crate::checkpoint::{self, Journal};
 use crate::counters::{Cause, Counters};
 use crate::flash::{Content, Flash, Guessed};
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Pages, Update};
-use crate::scheme::{Breach, CachedPage, Config, Info, Memory, OpenError, Scheme};
+use crate::scheme::{CachedPage, Config, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::mapped;
 use collector::Collector;

@@ -2,6 +2,7 @@
 //! does with the pages that it takes, and which page is read before its mapping is known.
 
 use super::collector::Grouped;
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Mapping, Update};
@@ -111,7 +112,7 @@ pub trait Placement<M: Mapping>: Sized + Clone + Send + 'static {
     fn add_memory(&self, _memory: &mut Memory) {}
 
     /// Checks the structures against each other.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Breach> {
         Ok(())
     }
 }

@@ -37,10 +37,11 @@ pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::log_block::pool::{Pool, NONE};
-use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
+use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use journal::Journal;
 use layout::{all_blocks, layout_of, usable_blocks};
 pub use layout::{Layout, Shares};
@@ -185,7 +186,7 @@ pub trait Policy: Sized + Clone + Send + 'static {
     }
 
     /// Checks the structures against each other.
-    fn check<N: Nand>(&self, _core: &Core, _flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, _core: &Core, _flash: &Flash<N>) -> Result<(), Breach> {
         Ok(())
     }
 }
@@ -618,7 +619,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
             let role = self.core.roles[block as usize];
             return Err(format!("the scheme lists block {block}, which is {role:?}, {times} times").into());
         }
-        Ok(self.policy.check(&self.core, flash)?)
+        self.policy.check(&self.core, flash)
     }
 
     fn memory(&self) -> Memory {
@@ -659,7 +660,7 @@ fn check_memory<P: Policy>(policy: &P, layout: &Layout, config: &Config) -> Resu
 
 impl Core {
     /// Checks block map, log map and pool against each other.
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
         self.pool.check(flash)?;
         let mut mapped = 0;
         for lpn in (0..self.exported_pages).map(Lpn) {
@@ -667,7 +668,7 @@ impl Core {
             mapped += 1;
             let (block, position) = self.pool.place_of(ppn);
             if !flash.space.is_valid(ppn) {
-                return Err(format!("LPN {} maps to PPN {}, which is not valid", lpn.0, ppn.0));
+                return Err(format!("LPN {} maps to PPN {}, which is not valid", lpn.0, ppn.0).into());
             }
             let right = match self.roles[block as usize] {
                 Role::Data(logical) => self.place(lpn) == (logical, position),
@@ -676,26 +677,28 @@ impl Core {
             };
             if !right {
                 let role = self.roles[block as usize];
-                return Err(format!("LPN {} maps to page {position} of a block that is {role:?}", lpn.0));
+                return Err(
+                    format!("LPN {} maps to page {position} of a block that is {role:?}", lpn.0).into()
+                );
             }
         }
         let valid = flash.space.valid_pages(PageKind::Data);
         if valid != mapped {
-            return Err(format!("{valid} data pages are valid but {mapped} are mapped"));
+            return Err(format!("{valid} data pages are valid but {mapped} are mapped").into());
         }
         let mut logs = 0;
         for block in 0..self.pool.numbers() {
             let role = self.roles[block as usize];
             logs += u32::from(role == Role::Log);
             if (role == Role::Unused) == self.pool.is_used(block) {
-                return Err(format!("block {block} is {role:?} but the pool says otherwise"));
+                return Err(format!("block {block} is {role:?} but the pool says otherwise").into());
             }
             if matches!(role, Role::Data(logical) if self.data[logical as usize] != block) {
-                return Err(format!("block {block} is {role:?} but the block map does not lead to it"));
+                return Err(format!("block {block} is {role:?} but the block map does not lead to it").into());
             }
         }
         if logs != self.log_count {
-            return Err(format!("{logs} log blocks, but {} are counted", self.log_count));
+            return Err(format!("{logs} log blocks, but {} are counted", self.log_count).into());
         }
         Ok(())
     }

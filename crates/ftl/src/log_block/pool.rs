@@ -11,6 +11,7 @@
 //! Pages of a block are programmed in order. The OOB epoch of a page is `opening * units + position`, so that
 //! one readable page of a NAND block tells recovery which block it belonged to and where it stood.
 
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::list::{linked, Links, List};
@@ -550,12 +551,12 @@ impl Pool {
     }
 
     /// Checks that every good NAND block is free or in one block; one sentence for the first breach.
-    pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    pub fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
         let mut seen = vec![0u8; self.owner.len()];
         for &(member, ..) in self.free.iter().flatten() {
             seen[member.0 as usize] += 1;
             if flash.nand().written(member) != 0 || flash.nand().is_bad(member) {
-                return Err(format!("NAND block {} is free but written or bad", member.0));
+                return Err(format!("NAND block {} is free but written or bad", member.0).into());
             }
         }
         for &(member, _) in &self.pending {
@@ -570,7 +571,9 @@ impl Pool {
                 }
                 seen[member as usize] += 1;
                 if self.owner[member as usize] != (block, position) {
-                    return Err(format!("NAND block {member} does not know that it is in block {block}"));
+                    return Err(
+                        format!("NAND block {member} does not know that it is in block {block}").into()
+                    );
                 }
                 let rows = 0..self.geometry.pages_per_block;
                 valid += rows
@@ -581,7 +584,8 @@ impl Pool {
                 return Err(format!(
                     "block {block} counts {} valid pages but has {valid}",
                     self.valid(block)
-                ));
+                )
+                .into());
             }
         }
         let lost = (0..).zip(&seen).find(|&(member, &times)| {
@@ -589,7 +593,9 @@ impl Pool {
             times > 1 || (once && times != 1)
         });
         match lost {
-            Some((member, times)) => Err(format!("NAND block {member} is free or in use {times} times")),
+            Some((member, times)) => {
+                Err(format!("NAND block {member} is free or in use {times} times").into())
+            }
             None => Ok(()),
         }
     }

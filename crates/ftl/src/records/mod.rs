@@ -14,6 +14,7 @@
 //!
 //! Byte layout: docs/format.md.
 
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Pages, Units};
@@ -493,25 +494,27 @@ impl Pages for Records {
         self.inspect_page(flash, self.page_of(group.0), content);
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>) -> Result<(), Breach> {
         let mut content = Vec::new();
         for index in 0..self.entries.len() {
             let (range, used) = (self.range(index), self.entries[index].used);
             if range.is_empty() {
-                return Err(format!("directory entry {index} holds no group"));
+                return Err(format!("directory entry {index} holds no group").into());
             }
             let Some(ppn) = self.ppn(index) else { continue };
             let oob = flash.nand().inspect(ppn, &mut content);
             let span = Span::of(&content);
             if !oob.is_some_and(|oob| oob.kind == PageKind::Translation && oob.id == range.start) {
-                return Err(format!("directory entry {index} leads to PPN {}, which holds {oob:?}", ppn.0));
+                return Err(
+                    format!("directory entry {index} leads to PPN {}, which holds {oob:?}", ppn.0).into()
+                );
             }
             match span {
                 Some(span) if span.end >= range.end && span.used == used => {}
                 span => {
                     return Err(format!(
                         "directory entry {index} holds groups {range:?} in {used} bytes, but its page says {span:?}"
-                    ))
+                    ).into())
                 }
             }
         }

@@ -11,6 +11,7 @@
 //! Choices: when no log block is free, the one whose logical block was written longest ago is merged. A full
 //! log block is merged when the next page for it comes.
 
+use crate::breach::Breach;
 use crate::flash::Flash;
 use crate::list::NONE;
 use crate::log_block::random::{page_map_bytes, RandomArea};
@@ -111,12 +112,12 @@ impl Policy for Bast {
         vec![("offsets of log pages", pages), ("log blocks", 12 * u64::from(layout.log_blocks))]
     }
 
-    fn check<N: Nand>(&self, core: &Core, flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, core: &Core, flash: &Flash<N>) -> Result<(), Breach> {
         for &logical in &self.order {
             let block = self.log_of[logical as usize];
             let of = core.logical_of_log(flash, block);
             if of.is_some_and(|of| of != logical) {
-                return Err(format!("the log block of logical block {logical} holds pages of {of:?}"));
+                return Err(format!("the log block of logical block {logical} holds pages of {of:?}").into());
             }
         }
         Ok(())

@@ -19,6 +19,7 @@
 //! - A trim of up to 8 pages of a translation page changes entries like a write; a longer one changes the
 //!   translation page, because loading each entry would read the same page many times.
 
+use crate::breach::Breach;
 use crate::cmt::census::Census;
 use crate::cmt::segmented::SegmentedLru;
 use crate::counters::Cause;
@@ -173,7 +174,7 @@ impl Mapping for CachedTable {
         self.census.each(each);
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), Breach> {
         self.cache.check()
     }
 }

@@ -7,6 +7,7 @@
 //! It ignores the mapping budget: it is the bound that the others are measured from. Collection and reserve
 //! are the same as theirs. Translation pages are written at checkpoints alone (power-off, full trim journal).
 
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
@@ -139,10 +140,10 @@ impl Mapping for WholeTable {
         Memory { parts: vec![("page map", 4 * self.table.len() as u64)] }
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), Breach> {
         match self.dirty.iter().position(|&dirty| dirty) {
             Some(first) if first < self.first_dirty => {
-                Err(format!("translation page {first} is dirty but would not be written"))
+                Err(format!("translation page {first} is dirty but would not be written").into())
             }
             _ => Ok(()),
         }

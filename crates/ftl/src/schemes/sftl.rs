@@ -28,6 +28,7 @@
 //!   now or go to the buffer.
 //! - Trims as in CDFTL.
 
+use crate::breach::Breach;
 use crate::cmt::pages::{continues, PageCache};
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
@@ -426,7 +427,7 @@ impl Mapping for SpatialTable {
         self.buffer.each_node(each);
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), Breach> {
         self.pages.check()?;
         self.buffer.check()?;
         let mut used = 0;
@@ -434,17 +435,18 @@ impl Mapping for SpatialTable {
             let vtpn = self.pages.vtpn(frame);
             used += self.compression.bytes(&self.pages, frame);
             if self.compression.runs[frame as usize] != self.compression.count(&self.pages, frame) {
-                return Err(format!("the runs of translation page {} are miscounted", vtpn.0));
+                return Err(format!("the runs of translation page {} are miscounted", vtpn.0).into());
             }
             if self.buffer.len_of(vtpn) > 0 {
-                return Err(format!("translation page {} is cached and in the dirty buffer", vtpn.0));
+                return Err(format!("translation page {} is cached and in the dirty buffer", vtpn.0).into());
             }
         }
         if used != self.compression.used_bytes || used > self.compression.budget_bytes {
             return Err(format!(
                 "cached pages take {used} bytes, counted as {}, of {}",
                 self.compression.used_bytes, self.compression.budget_bytes
-            ));
+            )
+            .into());
         }
         Ok(())
     }

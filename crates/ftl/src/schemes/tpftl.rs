@@ -26,6 +26,7 @@
 //! - The victim node may be the one of the requested entry, when it is the coldest.
 //! - Trims as in DFTL.
 
+use crate::breach::Breach;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
 use crate::engine::Ftl;
@@ -416,7 +417,7 @@ impl Mapping for ClusteredTable {
         self.cache.each_node(each);
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), Breach> {
         self.cache.check()
     }
 }

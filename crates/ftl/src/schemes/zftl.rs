@@ -26,6 +26,7 @@
 //! - What counts as replaced are entries.
 //! - Trims as in DFTL; a long one outside the active zone does not switch.
 
+use crate::breach::Breach;
 use crate::cmt::pages::PageCache;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
 use crate::counters::Cause;
@@ -283,19 +284,19 @@ impl Mapping for ZoneTable {
         }
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), Breach> {
         self.entries.check()?;
         self.active.check()?;
         let zone = self.pages(table);
         for vtpn in (0..table.pages()).map(Vtpn) {
             let cached = self.entries.len_of(vtpn) > 0 || self.active.find(vtpn).is_some();
             if cached && !zone.contains(&vtpn.0) {
-                return Err(format!("translation page {} is cached outside the active zone", vtpn.0));
+                return Err(format!("translation page {} is cached outside the active zone", vtpn.0).into());
             }
         }
         for frame in self.active.iter() {
             if self.active.dirty(frame) > 0 {
-                return Err("the active translation page is not as on flash".to_owned());
+                return Err("the active translation page is not as on flash".into());
             }
         }
         Ok(())

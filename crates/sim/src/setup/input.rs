@@ -247,7 +247,7 @@ impl Source for Adjusted {
         let name = self.name();
         let place = move |request: Request| {
             let mapped = address.place(&request, device_bytes, span);
-            let offset = mapped.map_err(|what| InputError::in_file(&name, what))?;
+            let offset = mapped.map_err(|misfit| InputError::in_file(&name, misfit.to_string()))?;
             Ok(Request { arrival_ns: scale.apply(request.arrival_ns), offset, ..request })
         };
         let requests = self.given.source.requests(device_bytes, seed)?;

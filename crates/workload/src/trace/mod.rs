@@ -30,7 +30,7 @@ pub use columns::Columns;
 pub use format::Format;
 pub use info::{info, Sketch, TraceInfo};
 pub use lines::Compression;
-pub use options::{AddressMap, Ratio, TraceOptions};
+pub use options::{AddressMap, Misfit, Ratio, TraceOptions};
 pub use parquet::write_parquet;
 pub use write::{write_fio_iolog, write_spc};
 
@@ -423,7 +423,8 @@ impl Trace {
             Placement::Wrap { device } => (AddressMap::Wrap, device, 0),
             Placement::Scale { device, span } => (AddressMap::Scale, device, span),
         };
-        let offset = address.place(&request, device, span).map_err(|what| self.error(0, what))?;
+        let offset =
+            address.place(&request, device, span).map_err(|misfit| self.error(0, misfit.to_string()))?;
         Ok(Request { offset, ..request })
     }
 }

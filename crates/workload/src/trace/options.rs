@@ -19,20 +19,44 @@ pub enum AddressMap {
     Scale,
 }
 
+/// A request that does not fit a device, however its address is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// The request ends beyond the device, and addresses are taken as they are.
+    #[error(
+        "the {} of {} bytes at {} ends beyond the device of {device} bytes; use a larger device, or wrap or \
+         scale the addresses",
+        .request.kind.name(), .request.bytes, .request.offset
+    )]
+    BeyondEnd {
+        /// What was asked.
+        request: Request,
+        /// Bytes of the device.
+        device: u64,
+    },
+    /// The request alone is larger than the device.
+    #[error(
+        "the {} of {} bytes is larger than the device of {device} bytes; use a larger device",
+        .request.kind.name(), .request.bytes
+    )]
+    TooLarge {
+        /// What was asked.
+        request: Request,
+        /// Bytes of the device.
+        device: u64,
+    },
+}
+
 impl AddressMap {
     /// Where a request begins on a device of `device` bytes; `span`: the first byte past the last request.
     ///
     /// # Errors
-    /// It does not fit: the reason and what would be right, as a sentence.
-    pub fn place(self, request: &Request, device: u64, span: u64) -> Result<u64, String> {
-        let Request { kind, offset, bytes, .. } = *request;
+    /// [`Misfit`]: the request does not fit the device.
+    pub fn place(self, request: &Request, device: u64, span: u64) -> Result<u64, Misfit> {
+        let Request { offset, bytes, .. } = *request;
         let mapped = match self {
             AddressMap::AsIs if request.end() > device => {
-                return Err(format!(
-                    "the {} of {bytes} bytes at {offset} ends beyond the device of {device} bytes; use a larger device, or \
-                     wrap or scale the addresses",
-                    kind.name()
-                ))
+                return Err(Misfit::BeyondEnd { request: *request, device })
             }
             AddressMap::AsIs => return Ok(offset),
             AddressMap::Wrap => offset % device.max(1),
@@ -41,13 +65,8 @@ impl AddressMap {
                 page as u64 * 4096 + offset % 4096
             }
         };
-        match device.checked_sub(bytes) {
-            Some(last) => Ok(mapped.min(last)),
-            None => Err(format!(
-                "the {} of {bytes} bytes is larger than the device of {device} bytes; use a larger device",
-                kind.name()
-            )),
-        }
+        let last = device.checked_sub(bytes).ok_or(Misfit::TooLarge { request: *request, device })?;
+        Ok(mapped.min(last))
     }
 }
 

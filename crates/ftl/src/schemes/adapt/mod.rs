@@ -65,6 +65,7 @@
 
 mod hat;
 
+use crate::breach::Breach;
 use crate::counters::Stat;
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, switches, RandomArea};
@@ -377,22 +378,22 @@ impl Policy for Adapt {
         ]
     }
 
-    fn check<N: Nand>(&self, core: &Core, _flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, core: &Core, _flash: &Flash<N>) -> Result<(), Breach> {
         if self.sequential_blocks == 0 || self.sequential_blocks > self.most_sequential {
-            return Err(format!("the sequential area may have {} blocks", self.sequential_blocks));
+            return Err(format!("the sequential area may have {} blocks", self.sequential_blocks).into());
         }
         if self.hat.len() > self.hat.most() {
-            return Err(format!("the HAT has {} entries", self.hat.len()));
+            return Err(format!("the HAT has {} entries", self.hat.len()).into());
         }
         let mut owners: Vec<u32> = self.sequential.logical_blocks().collect();
         owners.sort_unstable();
         owners.dedup();
         if owners.len() as u32 != self.sequential.len() {
-            return Err("two sequential log blocks belong to one logical block".to_owned());
+            return Err("two sequential log blocks belong to one logical block".into());
         }
         match owners.last() {
             Some(&last) if last >= core.layout().logical_blocks => {
-                Err(format!("a sequential log block belongs to logical block {last}"))
+                Err(format!("a sequential log block belongs to logical block {last}").into())
             }
             _ => Ok(()),
         }

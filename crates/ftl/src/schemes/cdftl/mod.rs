@@ -24,6 +24,7 @@
 
 mod pinned;
 
+use crate::breach::Breach;
 use crate::cmt::census::Census;
 use crate::cmt::pages::PageCache;
 use crate::counters::Cause;
@@ -311,7 +312,7 @@ impl Mapping for TwoCaches {
         }
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), Breach> {
         self.entries.check()?;
         self.pages.check()?;
         for vtpn in (0..table.pages()).map(Vtpn) {
@@ -327,12 +328,14 @@ impl Mapping for TwoCaches {
                 let differs =
                     frame.is_some_and(|frame| self.pages.entry(frame, lpn.0 - first.0) != cached.ppn);
                 if pinned != (cached.is_dirty() && frame.is_none()) || (differs && !cached.is_dirty()) {
-                    return Err(format!("LPN {} is cached, but not as its translation page says", lpn.0));
+                    return Err(
+                        format!("LPN {} is cached, but not as its translation page says", lpn.0).into()
+                    );
                 }
                 from = Lpn(lpn.0 + 1);
             }
             if (entries, dirty) != (self.census.entries(vtpn), self.census.dirty(vtpn)) {
-                return Err(format!("entries of translation page {} are miscounted", vtpn.0));
+                return Err(format!("entries of translation page {} are miscounted", vtpn.0).into());
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! Entries stand in two heaps by that, least recently used first. Heaps, because entries change sides in any
 //! order: in a list each would have to look for its place.
 
+use crate::breach::Breach;
 use crate::cmt::entries::{Entries, Entry};
 use nand::{Done, Lpn};
 
@@ -180,7 +181,7 @@ impl PinnedLru {
     }
 
     /// Checks heaps and index against each other.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         for (number, heap) in self.heaps.iter().enumerate() {
             for (place, &(used, slot)) in heap.0.iter().enumerate() {
                 let entry = self.entries.get(slot);
@@ -191,7 +192,7 @@ impl PinnedLru {
                     && (number == FREE || entry.is_dirty())
                     && self.entries.find(entry.lpn) == Some(slot);
                 if !sound {
-                    return Err(format!("LPN {} is cached in the wrong place", entry.lpn.0));
+                    return Err(format!("LPN {} is cached in the wrong place", entry.lpn.0).into());
                 }
             }
         }
@@ -201,7 +202,8 @@ impl PinnedLru {
                 "cached mapping table: {} entries indexed, {ordered} in order, capacity {}",
                 self.len(),
                 self.capacity
-            ));
+            )
+            .into());
         }
         Ok(())
     }

@@ -17,6 +17,7 @@
 //! - A request of `long` pages or more goes to superblocks of its own, because its pages are likely to be
 //!   overwritten together.
 
+use crate::breach::Breach;
 use crate::cmt::census::Census;
 use crate::cmt::entries::{Entries, Entry};
 use crate::counters::{Cause, Stat};
@@ -195,14 +196,15 @@ impl Mapping for FifoTable {
         Memory { parts: vec![("CMT", self.entries.len() as u64 * ENTRY_BYTES)] }
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), Breach> {
         let listed = self.order.len() as usize;
         if listed != self.entries.len() || listed > self.capacity {
             return Err(format!(
                 "{} entries, {listed} in order, room for {}",
                 self.entries.len(),
                 self.capacity
-            ));
+            )
+            .into());
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! A dynamic translation page (DTP) holds pairs of LPN and PPN, 8 bytes, ascending by LPN. What is charged
 //! for the index is what a firmware would hold: the LPNs in Elias-Fano code and two bits each.
 
+use crate::breach::Breach;
 use crate::cmt::census::Census;
 use crate::cmt::index::Index;
 use crate::table::Table;
@@ -104,10 +105,10 @@ impl Evicted {
     }
 
     /// Checks the order.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let in_order = self.entries.windows(2).all(|pair| pair[0].lpn < pair[1].lpn);
         let fits = self.entries.len() <= self.most;
-        (in_order && fits).then_some(()).ok_or_else(|| "the auxiliary cache is out of order".to_owned())
+        (in_order && fits).then_some(()).ok_or_else(|| "the auxiliary cache is out of order".into())
     }
 }
 
@@ -303,7 +304,7 @@ impl Dynamic {
     }
 
     /// Checks places, index and counts against each other; `newer` says that memory has an LPN newer.
-    pub fn check(&self, table: &Table, newer: impl Fn(Lpn) -> bool) -> Result<(), String> {
+    pub fn check(&self, table: &Table, newer: impl Fn(Lpn) -> bool) -> Result<(), Breach> {
         let mut counts = vec![(0, 0); table.pages() as usize];
         let mut live = 0;
         for number in 0..self.pages {
@@ -315,18 +316,18 @@ impl Dynamic {
                 let lpn = self.lpn(place);
                 live += 1;
                 if self.find(lpn) != Some(place) || newer(lpn) {
-                    return Err(format!("LPN {} counts in a DTP, but there is a newer mapping", lpn.0));
+                    return Err(format!("LPN {} counts in a DTP, but there is a newer mapping", lpn.0).into());
                 }
                 let count: &mut (u32, u32) = &mut counts[table.place(lpn).0 .0 as usize];
                 *count = (count.0 + 1, count.1 + u32::from(self.is_dirty(place)));
             }
         }
         if live != self.index.len() {
-            return Err(format!("{live} entries count in DTPs, but {} are indexed", self.index.len()));
+            return Err(format!("{live} entries count in DTPs, but {} are indexed", self.index.len()).into());
         }
         for (vtpn, count) in (0..).map(Vtpn).zip(counts) {
             if count != (self.census.entries(vtpn), self.census.dirty(vtpn)) {
-                return Err(format!("entries of translation page {} in DTPs are miscounted", vtpn.0));
+                return Err(format!("entries of translation page {} in DTPs are miscounted", vtpn.0).into());
             }
         }
         Ok(())

@@ -38,6 +38,7 @@
 
 pub mod dynamic;
 
+use crate::breach::Breach;
 use crate::cmt::census::Census;
 use crate::cmt::entries::Entry;
 use crate::cmt::segmented::SegmentedLru;
@@ -493,7 +494,7 @@ impl Mapping for Clusters {
         self.census.each(each);
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, table: &Table) -> Result<(), Breach> {
         self.cache.check()?;
         self.evicted.check()?;
         let dirty = |lpn| self.cache.peek(lpn).is_some_and(|cached| cached.is_dirty());
@@ -503,7 +504,7 @@ impl Mapping for Clusters {
             let cached = self.cache.peek(lpn).map(|cached| cached.is_dirty());
             let kept = self.evicted.peek(lpn).map(|kept| kept.dirty);
             if cached.is_some() && kept.is_some() {
-                return Err(format!("LPN {} is in the CMT and in the auxiliary cache", lpn.0));
+                return Err(format!("LPN {} is in the CMT and in the auxiliary cache", lpn.0).into());
             }
             if let Some(dirty) = cached.or(kept) {
                 let count: &mut (u32, u32) = &mut counts[table.place(lpn).0 .0 as usize];
@@ -512,7 +513,7 @@ impl Mapping for Clusters {
         }
         for (vtpn, count) in (0..).map(Vtpn).zip(counts) {
             if count != (self.census.entries(vtpn), self.census.dirty(vtpn)) {
-                return Err(format!("entries of translation page {} in memory are miscounted", vtpn.0));
+                return Err(format!("entries of translation page {} in memory are miscounted", vtpn.0).into());
             }
         }
         Ok(())

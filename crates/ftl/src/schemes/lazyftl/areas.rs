@@ -4,6 +4,7 @@
 //! through the UMT for them, and so would a firmware: the lists here save the simulator's time, and are no
 //! memory of the controller's.
 
+use crate::breach::Breach;
 use crate::cmt::entries::{Entries, Entry};
 use crate::cmt::two_level::TwoLevel;
 use crate::list::{List, NONE};
@@ -186,12 +187,12 @@ impl Areas {
     }
 
     /// Checks the areas against the UMT.
-    pub(super) fn check(&self, updates: &TwoLevel) -> Result<(), String> {
+    pub(super) fn check(&self, updates: &TwoLevel) -> Result<(), Breach> {
         let mut found = 0;
         for (&at, place) in self.blocks.iter().zip(0..) {
             let block = &self.all[at as usize];
             if block.place != place || block.mappings.is_empty() {
-                return Err(format!("block {at} of an area is out of place or has no mapping"));
+                return Err(format!("block {at} of an area is out of place or has no mapping").into());
             }
             for slot in self.mappings.iter(&block.mappings) {
                 let mapping = self.mappings.get(slot);
@@ -200,7 +201,8 @@ impl Areas {
                     return Err(format!(
                         "LPN {} is in block {at} of an area, the UMT has {known:?}",
                         mapping.lpn.0
-                    ));
+                    )
+                    .into());
                 }
                 found += 1;
             }
@@ -208,7 +210,7 @@ impl Areas {
         let (entries, _) = updates.bytes();
         let expected = entries / crate::cmt::two_level::ENTRY_BYTES;
         if found != expected {
-            return Err(format!("{found} mappings are in areas, and {expected} in the UMT"));
+            return Err(format!("{found} mappings are in areas, and {expected} in the UMT").into());
         }
         Ok(())
     }

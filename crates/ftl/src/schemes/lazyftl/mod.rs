@@ -49,6 +49,7 @@
 mod areas;
 mod stats;
 
+use crate::breach::Breach;
 use crate::cmt::entries::Entry;
 use crate::cmt::segmented::SegmentedLru;
 use crate::cmt::two_level::{TwoLevel, ENTRY_BYTES, NODE_BYTES};
@@ -438,14 +439,15 @@ impl Mapping for LazyTable {
         self.updates.each_node(each);
     }
 
-    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), Breach> {
         self.updates.check()?;
         self.reads.check()?;
         self.areas.check(&self.updates)?;
         let mut breach = None;
         self.each_owed(|lpn| {
             if !self.updates.peek(lpn).is_some_and(Entry::is_dirty) {
-                breach = Some(format!("LPN {} is owed an invalidation but has no new mapping", lpn.0));
+                breach =
+                    Some(Breach(format!("LPN {} is owed an invalidation but has no new mapping", lpn.0)));
             }
         });
         breach.map_or(Ok(()), Err)

@@ -1,5 +1,6 @@
 //! Groups in memory: packed records under LRU.
 
+use crate::breach::Breach;
 use crate::list::{linked, Links, List, NONE};
 use nand::Done;
 
@@ -201,7 +202,7 @@ impl Cache {
     }
 
     /// Checks counts against the nodes; one sentence for the first breach.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let cached: Vec<&Node> = self.nodes.iter().filter(|node| node.class != ABSENT).collect();
         let bytes: u64 = cached.iter().map(|node| u64::from(node.length)).sum();
         let dirty = cached.iter().filter(|node| node.dirty).count();
@@ -212,11 +213,11 @@ impl Cache {
                 self.used.len(),
                 self.dirty,
                 self.bytes
-            ));
+            ).into());
         }
         let listed = self.used.iter(&self.nodes).take(cached.len() + 1).count();
         if listed != cached.len() {
-            return Err(format!("{} groups are cached but {listed} are in the LRU list", cached.len()));
+            return Err(format!("{} groups are cached but {listed} are in the LRU list", cached.len()).into());
         }
         Ok(())
     }

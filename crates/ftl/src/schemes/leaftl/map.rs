@@ -3,6 +3,7 @@
 use super::cache::Cache;
 use super::group::{find, most_bytes, Answer, Group, Piece, Reach, Set};
 use super::segment::learn;
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::Pages;
@@ -428,7 +429,7 @@ impl Map {
     }
 
     /// Checks the cache, and clean groups against flash.
-    pub fn check_groups<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
+    pub fn check_groups<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), Breach> {
         self.cache.check()?;
         let mut content = Vec::new();
         for index in 0..records.pages() {
@@ -436,10 +437,10 @@ impl Map {
             for group in records.range(index) {
                 let clean = self.cache.has(group) && !self.cache.is_dirty(group);
                 if clean && self.cache.record(group) != record_in(&content, group) {
-                    return Err(format!("group {group} is clean but differs from its record on flash"));
+                    return Err(format!("group {group} is clean but differs from its record on flash").into());
                 }
                 if self.cache.is_dirty(group) && group < self.first_dirty {
-                    return Err(format!("group {group} is dirty but would not be written"));
+                    return Err(format!("group {group} is dirty but would not be written").into());
                 }
             }
         }

@@ -48,13 +48,14 @@ pub mod map;
 mod recover;
 pub mod segment;
 
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::engine::{count_updates, Ftl, Predict};
 use crate::flash::{Content, Flash};
 use crate::mapping::{Ask, How, Lookup, Mapping, Pages, Unit};
 use crate::records::{record_in, Records};
 use crate::recover::Recovery;
-use crate::scheme::{Breach, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
+use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use crate::space::Stream;
 use crate::table::UNMAPPED;
 use buffer::{Buffer, Buffered};
@@ -346,7 +347,7 @@ impl Mapping for Map {
         }
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), Breach> {
         self.check_groups(flash, records)
     }
 }

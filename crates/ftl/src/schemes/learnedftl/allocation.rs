@@ -3,6 +3,7 @@
 use super::groups::Groups;
 use super::own_blocks::OwnBlocks;
 use super::LearnedTable;
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::engine::collector::Grouped;
 use crate::engine::{Gathering, Placement, Room};
@@ -140,7 +141,7 @@ impl Placement<LearnedTable> for Allocation {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Breach> {
         match self {
             Allocation::Shared(_) => Ok(()),
             Allocation::Own(groups) => groups.check(),

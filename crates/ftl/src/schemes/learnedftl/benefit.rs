@@ -27,6 +27,7 @@
 //!
 //! Counts are taken at the end of a segment alone, which is a sixteenth of the price of the group's pages.
 
+use crate::breach::Breach;
 use std::collections::VecDeque;
 
 /// What is known of a group's lookups that missed the CMT.
@@ -239,10 +240,10 @@ impl Benefit {
     }
 
     /// Checks the queue against the flags.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let due = self.records.iter().filter(|it| it.is_due).count();
         if due != self.due.len() {
-            return Err(format!("{due} groups are due but {} are queued", self.due.len()));
+            return Err(format!("{due} groups are due but {} are queued", self.due.len()).into());
         }
         Ok(())
     }

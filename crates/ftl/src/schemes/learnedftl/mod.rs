@@ -51,6 +51,7 @@ pub mod groups;
 pub mod models;
 pub mod own_blocks;
 
+use crate::breach::Breach;
 use crate::engine::{Ftl, Predict};
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
@@ -504,7 +505,7 @@ impl Mapping for LearnedTable {
     }
 
     /// A set bit's model says where the LPN is.
-    fn check<N: Nand>(&self, flash: &Flash<N>, table: &Table) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>, table: &Table) -> Result<(), Breach> {
         self.cached.check(flash, table)?;
         self.models.check()?;
         self.benefit.check()?;
@@ -518,7 +519,8 @@ impl Mapping for LearnedTable {
                         "the bit of LPN {lpn} is set and its model says PPN {}, but it is at {:?}",
                         predicted.0,
                         mapped(entry)
-                    ));
+                    )
+                    .into());
                 }
             }
         }

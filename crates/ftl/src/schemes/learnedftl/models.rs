@@ -16,6 +16,7 @@
 //! entry's first page: `y = base + round(k * x + b)`, 116 bytes.
 
 use super::fit::{Fitter, Line};
+use crate::breach::Breach;
 use half::f16;
 use nand::{Lpn, Ppn};
 use std::ops::Range;
@@ -485,18 +486,18 @@ impl Models {
     }
 
     /// Checks the counts against the bits, and that every set bit has a piece.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let mut trained = vec![0; self.trained.len()];
         for entry in 0..self.bitmaps.len() {
             for x in self.set_bits(entry, 0..ENTRY_LPNS) {
                 trained[entry / self.entries_per_group as usize] += 1;
                 if x >= self.entry_lpns || self.evaluate(entry, x).is_none() {
-                    return Err(format!("bit {x} of GTD entry {entry} is set but no piece covers it"));
+                    return Err(format!("bit {x} of GTD entry {entry} is set but no piece covers it").into());
                 }
             }
         }
         if trained != self.trained {
-            return Err("the counts of set bits differ from the bitmaps".to_owned());
+            return Err("the counts of set bits differ from the bitmaps".into());
         }
         Ok(())
     }

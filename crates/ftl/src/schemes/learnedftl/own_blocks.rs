@@ -35,6 +35,7 @@
 use super::groups::{next_of, GroupsToRewrite};
 use super::LearnedTable;
 use crate::bits;
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::engine::collector::Grouped;
 use crate::engine::{Gathering, Placement, Room};
@@ -521,14 +522,14 @@ impl Placement<LearnedTable> for OwnBlocks {
     }
 
     /// A group that has reached a threshold is collected, or chosen for it.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Breach> {
         let is_any = self.collecting.is_some() || bits::next(&self.chosen, 0, self.groups()).is_some();
         if self.is_due && !is_any {
-            return Err("a collection of groups is due but none is chosen".to_owned());
+            return Err("a collection of groups is due but none is chosen".into());
         }
         let lost = (0..).zip(&self.writes_to).find(|&(_, &to)| to >= self.groups());
         lost.map_or(Ok(()), |(group, to)| {
-            Err(format!("group {group} writes to the blocks of {to}, which is none"))
+            Err(format!("group {group} writes to the blocks of {to}, which is none").into())
         })
     }
 

@@ -17,6 +17,7 @@
 
 use super::linear::LinearModel;
 use super::record::{bit, identifier_bytes, Bits, Covering, Parts};
+use crate::breach::Breach;
 use crate::cmt::entries::{Entries, Entry};
 use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Lpn};
@@ -626,14 +627,15 @@ impl Cache {
     }
 
     /// Checks counts and lists against the nodes; one sentence for the first breach.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Breach> {
         let present = self.nodes.iter().filter(|node| node.is_present).count();
         let listed = self.used.iter(&self.nodes).take(present + 1).count();
         if (present, listed) != (self.used.len() as usize, present) {
             return Err(format!(
                 "{present} TP nodes are there, {listed} listed and {} counted",
                 self.used.len()
-            ));
+            )
+            .into());
         }
         let (mut models, mut identifiers, mut trained, mut points) = (0, 0, 0, 0);
         let (mut dirty, mut logs, mut dirty_nodes) = (0, 0, 0);
@@ -655,10 +657,10 @@ impl Cache {
                     "chunk {chunk} has {counts:?} clean, outlier and log mappings and {lists:?} models, but counts {:?} and {:?}",
                     [node.clean.len(), node.dirty, node.logs],
                     [node.trained_count, node.model_count]
-                ));
+                ).into());
             }
             if !node.is_present && (node.is_dirty() || node.has_identifier || counts[0] > 0) {
-                return Err(format!("chunk {chunk} has no TP node but mappings"));
+                return Err(format!("chunk {chunk} has no TP node but mappings").into());
             }
             models += u64::from(lists[0] + lists[1]);
             trained += u64::from(lists[0]);
@@ -679,7 +681,7 @@ impl Cache {
             self.dirty_nodes,
         );
         if found != counted {
-            return Err(format!("the cache holds {found:?} but counts {counted:?}"));
+            return Err(format!("the cache holds {found:?} but counts {counted:?}").into());
         }
         Ok(())
     }

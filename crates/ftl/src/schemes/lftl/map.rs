@@ -5,6 +5,7 @@ use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
 use super::open::{Lane, Open};
 use super::record::{Chunk, Covering, Packer, Parts};
 use super::stats;
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::list::NONE;
@@ -723,7 +724,7 @@ impl Map {
     }
 
     /// Checks the cache, and what is clean against flash.
-    pub fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
+    pub fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), Breach> {
         self.cache.check()?;
         let (mut content, mut clean, mut now) = (Vec::new(), Vec::new(), Vec::new());
         let mut logs = vec![0; self.logs.len()];
@@ -731,7 +732,9 @@ impl Map {
             records.inspect_page(flash, index, &mut content);
             for number in records.range(index).filter(|&number| self.cache.has(number)) {
                 if self.cache.is_dirty(number) && number < self.clean_below {
-                    return Err(format!("chunk {number} is newer than on flash but would not be written"));
+                    return Err(
+                        format!("chunk {number} is newer than on flash but would not be written").into()
+                    );
                 }
                 logs[(self.first_lpn(number).0 / self.shape.subspace_pages) as usize] +=
                     self.cache.logs_of(number);
@@ -742,17 +745,19 @@ impl Map {
             }
         }
         if logs != self.logs {
-            return Err(format!("log mappings by subspace are {logs:?} but {:?} are counted", self.logs));
+            return Err(
+                format!("log mappings by subspace are {logs:?} but {:?} are counted", self.logs).into()
+            );
         }
         if self.bytes() > self.shape.budget || self.directory_bytes != records.directory_bytes() {
-            return Err(format!("the mapping takes {} bytes of {}", self.bytes(), self.shape.budget));
+            return Err(format!("the mapping takes {} bytes of {}", self.bytes(), self.shape.budget).into());
         }
         Ok(())
     }
 
     /// What the cache says of a chunk is what it says together with flash, and flash alone where nothing is
     /// newer.
-    fn check_chunk(&self, number: u32, clean: &[u32], now: &[u32]) -> Result<(), String> {
+    fn check_chunk(&self, number: u32, clean: &[u32], now: &[u32]) -> Result<(), Breach> {
         let first = self.first_lpn(number).0;
         for (offset, (&now, &clean)) in (0u16..).zip(now.iter().zip(clean)) {
             let lpn = Lpn(first + u32::from(offset));
@@ -764,7 +769,9 @@ impl Map {
             };
             let is_clean = self.cache.point(lpn).is_some_and(|point| !point.is_dirty());
             if said != now || (is_clean && said != clean) || (!self.cache.is_dirty(number) && now != clean) {
-                return Err(format!("LPN {} is at {now}, the cache says {said} and flash {clean}", lpn.0));
+                return Err(
+                    format!("LPN {} is at {now}, the cache says {said} and flash {clean}", lpn.0).into()
+                );
             }
         }
         Ok(())

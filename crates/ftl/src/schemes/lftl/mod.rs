@@ -54,6 +54,7 @@ mod recover;
 mod stats;
 mod writer;
 
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
@@ -191,8 +192,7 @@ impl Mapping for Map {
         let geometry = flash.nand().geometry().clone();
         let shape = Self::shape_of(config, &geometry)?;
         let lanes = config.number(&Self::INFO, "lanes", 1.0..=f64::from(linear::MOST_LANES))? as u32;
-        let lists =
-            BlockLists::new(&geometry, lanes).map_err(|what| ConfigError(format!("scheme lftl: {what}")))?;
+        let lists = BlockLists::new(&geometry, lanes)?;
         let list_bytes = lists.list_bytes();
         if flash.reserve(0, list_bytes as u32).is_err() {
             return Err(ConfigError(format!(
@@ -288,7 +288,7 @@ impl Mapping for Map {
         }
     }
 
-    fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), String> {
+    fn check<N: Nand>(&self, flash: &Flash<N>, records: &Records) -> Result<(), Breach> {
         self.check(flash, records)
     }
 }

@@ -26,6 +26,7 @@
 
 use super::memory::{shelf_bytes, Widths, GRAIN, SHELF};
 use crate::bits;
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::list::{linked, Links, List, NONE};
@@ -512,12 +513,12 @@ impl LogMap {
     }
 
     /// Checks the counts against the pages, and these against the array of the simulator.
-    pub(super) fn check(&self, core: &Core) -> Result<(), String> {
+    pub(super) fn check(&self, core: &Core) -> Result<(), Breach> {
         let mut rows = vec![Row::default(); self.rows.len()];
         for lpn in (0..core.layout().exported_pages).map(Lpn) {
             let (in_log, in_memory) = (bits::has(&self.in_log, lpn.0), bits::has(&self.in_memory, lpn.0));
             if in_log != core.log_page(lpn).is_some() || (in_memory && !in_log) {
-                return Err(format!("the log map has LPN {} as {in_log}, {in_memory}", lpn.0));
+                return Err(format!("the log map has LPN {} as {in_log}, {in_memory}", lpn.0).into());
             }
             let row = &mut rows[core.place(lpn).0 as usize];
             (row.pages, row.here) = (row.pages + u16::from(in_log), row.here + u16::from(in_memory));
@@ -526,10 +527,11 @@ impl LogMap {
             return Err(format!(
                 "group {group} has {:?}, and {:?} is counted",
                 rows[group], self.rows[group]
-            ));
+            )
+            .into());
         }
         if self.bytes > self.limit && self.here > 0 {
-            return Err(format!("the rows of the log map take {} bytes of {}", self.bytes, self.limit));
+            return Err(format!("the rows of the log map take {} bytes of {}", self.bytes, self.limit).into());
         }
         Ok(())
     }

@@ -79,6 +79,7 @@ mod tests;
 mod timetable;
 
 use crate::bits;
+use crate::breach::Breach;
 use crate::counters::{Cause, Stat};
 use crate::flash::Flash;
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
@@ -624,7 +625,7 @@ impl Policy for Tide {
         self.parts(core.layout(), self.map.as_ref().map_or_else(|| memory::rows(core), LogMap::bytes))
     }
 
-    fn check<N: Nand>(&self, core: &Core, _flash: &Flash<N>) -> Result<(), String> {
+    fn check<N: Nand>(&self, core: &Core, _flash: &Flash<N>) -> Result<(), Breach> {
         self.table.check()?;
         if let Some(map) = &self.map {
             map.check(core)?;
@@ -632,7 +633,7 @@ impl Policy for Tide {
         let under_way: Vec<u32> = self.merges[..self.active].iter().map(|merge| merge.logical).collect();
         let marked = (0..core.layout().logical_blocks).filter(|&group| self.is_merging(group)).count();
         if marked != under_way.len() || under_way.iter().any(|&group| !self.is_merging(group)) {
-            return Err(format!("{marked} groups are marked as being merged, and {under_way:?} are"));
+            return Err(format!("{marked} groups are marked as being merged, and {under_way:?} are").into());
         }
         Ok(())
     }

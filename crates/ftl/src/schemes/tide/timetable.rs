@@ -3,6 +3,7 @@
 //! Bins stand in a ring. The front bin is merged when room is wanted; then the next one is the front. A group
 //! that has pages in the log belongs to one bin, so many bins ahead of the front.
 
+use crate::breach::Breach;
 use crate::list::{linked, Links, List, NONE};
 use crate::log_block::Layout;
 
@@ -326,15 +327,15 @@ impl Timetable {
     }
 
     /// Checks that the bins count their groups.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), Breach> {
         for (bin, it) in (0..).zip(&self.bins) {
             let groups = self.groups.iter().filter(|group| group.bin == bin).count();
             if groups != it.groups as usize {
-                return Err(format!("bin {bin} counts {} groups and has {groups}", it.groups));
+                return Err(format!("bin {bin} counts {} groups and has {groups}", it.groups).into());
             }
             let mut open = it.open.iter().copied().filter(|&open| open != NONE);
             if let Some(open) = open.find(|&open| self.bin_of_unit(open) != bin) {
-                return Err(format!("bin {bin} writes block {open}, which is not its own"));
+                return Err(format!("bin {bin} writes block {open}, which is not its own").into());
             }
         }
         Ok(())

@@ -15,6 +15,8 @@
 use nand::{Geometry, Ppn};
 use std::ops::Range;
 
+use crate::scheme::ConfigError;
+
 /// Lanes of a superblock at most: a tree of so many leaves has its splits in 32 bits.
 pub const MOST_LANES: u32 = 32;
 /// The whole superblock.
@@ -43,15 +45,16 @@ pub struct BlockLists {
 
 impl BlockLists {
     /// Empty lists, for up to `lanes` lanes a superblock; the error says what does not fit 16 bits.
-    pub fn new(geometry: &Geometry, lanes: u32) -> Result<BlockLists, String> {
+    pub fn new(geometry: &Geometry, lanes: u32) -> Result<BlockLists, ConfigError> {
         let units = geometry.units();
         let rows_per_part = ((1 << 16) / units).clamp(1, geometry.pages_per_block);
         let parts = geometry.pages_per_block.div_ceil(rows_per_part);
         let groups = u64::from(parts) * u64::from(geometry.superblocks());
         if units > 1 << 16 || groups >= u64::from(u16::MAX) {
-            return Err(format!(
-                "{groups} linear groups of at most 65536 pages over {units} parallel units; a group's number has 16 bits"
-            ));
+            return Err(ConfigError(format!(
+                "scheme lftl: {groups} linear groups of at most 65536 pages over {units} parallel units; a \
+                 group's number has 16 bits"
+            )));
         }
         let mut most = lanes.min(MOST_LANES).min(units).max(1).ilog2();
         while groups * ((2 << most) - 1) >= u64::from(u16::MAX) {

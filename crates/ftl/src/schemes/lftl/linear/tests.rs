@@ -215,7 +215,7 @@ fn a_large_superblock_is_several_groups() {
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), [3, 4, 5], "256 rows, 256, and 188");
     assert_eq!(lists.global(5, u16::MAX), None);
     let many = Geometry { blocks_per_plane: 1 << 15, pages_per_block: 700, ..geometry };
-    assert!(BlockLists::new(&many, 4).unwrap_err().contains("16 bits"));
+    assert!(BlockLists::new(&many, 4).unwrap_err().to_string().contains("16 bits"));
 }
 
 proptest! {
