@@ -4,6 +4,7 @@
 //! A dynamic translation page (DTP) holds pairs of LPN and PPN, 8 bytes, ascending by LPN. What is charged
 //! for the index is what a firmware would hold: the LPNs in Elias-Fano code and two bits each.
 
+use crate::bits;
 use crate::breach::Breach;
 use crate::cmt::census::Census;
 use crate::cmt::index::Index;
@@ -35,12 +36,14 @@ pub struct Kept {
 pub struct Evicted {
     entries: Vec<Kept>,
     most: usize,
+    /// A bit for each LPN that has a mapping here. A simulated lookup that finds none need not search.
+    present: Vec<u64>,
 }
 
 impl Evicted {
-    /// Room for `most`.
-    pub fn new(most: usize) -> Evicted {
-        Evicted { entries: Vec::with_capacity(most), most }
+    /// Room for `most`, of LPNs below `lpns`.
+    pub fn new(most: usize, lpns: usize) -> Evicted {
+        Evicted { entries: Vec::with_capacity(most), most, present: vec![0; lpns.div_ceil(64)] }
     }
 
     /// All of them.
@@ -48,18 +51,20 @@ impl Evicted {
         &self.entries
     }
 
-    fn find(&self, lpn: Lpn) -> Result<usize, usize> {
-        self.entries.binary_search_by_key(&lpn, |kept| kept.lpn)
+    #[inline]
+    fn find(&self, lpn: Lpn) -> Option<usize> {
+        let at = |lpn| self.entries.partition_point(|kept| kept.lpn < lpn);
+        bits::has(&self.present, lpn.0).then(|| at(lpn))
     }
 
     /// The one of an LPN.
     pub fn peek(&self, lpn: Lpn) -> Option<&Kept> {
-        self.find(lpn).ok().map(|at| &self.entries[at])
+        self.find(lpn).map(|at| &self.entries[at])
     }
 
     /// The one of an LPN, to be changed in place.
     pub fn peek_mut(&mut self, lpn: Lpn) -> Option<&mut Kept> {
-        self.find(lpn).ok().map(|at| &mut self.entries[at])
+        self.find(lpn).map(|at| &mut self.entries[at])
     }
 
     /// Whether there is no room for another.
@@ -70,20 +75,23 @@ impl Evicted {
     /// Adds one of an LPN that has none. There must be room.
     pub fn insert(&mut self, kept: Kept) {
         assert!(!self.is_full());
-        match self.find(kept.lpn) {
-            Ok(_) => panic!("LPN {} is there already", kept.lpn.0),
-            Err(at) => self.entries.insert(at, kept),
-        }
+        assert!(bits::set(&mut self.present, kept.lpn.0, true), "LPN {} is there already", kept.lpn.0);
+        let at = self.entries.partition_point(|other| other.lpn < kept.lpn);
+        self.entries.insert(at, kept);
     }
 
     /// Takes out the one of an LPN.
     pub fn take(&mut self, lpn: Lpn) -> Option<Kept> {
-        self.find(lpn).ok().map(|at| self.entries.remove(at))
+        let at = self.find(lpn)?;
+        bits::set(&mut self.present, lpn.0, false);
+        Some(self.entries.remove(at))
     }
 
     /// Takes out a window of them.
     pub fn drain(&mut self, window: Range<usize>) {
-        self.entries.drain(window);
+        for kept in self.entries.drain(window) {
+            bits::set(&mut self.present, kept.lpn.0, false);
+        }
     }
 
     /// Those of a range of LPNs.
@@ -108,7 +116,15 @@ impl Evicted {
     pub fn check(&self) -> Result<(), Breach> {
         let in_order = self.entries.windows(2).all(|pair| pair[0].lpn < pair[1].lpn);
         let fits = self.entries.len() <= self.most;
-        (in_order && fits).then_some(()).ok_or_else(|| "the auxiliary cache is out of order".into())
+        if !(in_order && fits) {
+            return Err("the auxiliary cache is out of order".into());
+        }
+        let bits: usize = self.present.iter().map(|word| word.count_ones() as usize).sum();
+        if bits != self.entries.len() || self.entries.iter().any(|kept| !bits::has(&self.present, kept.lpn.0))
+        {
+            return Err("the auxiliary cache and its bits differ".into());
+        }
+        Ok(())
     }
 }
 
@@ -389,7 +405,7 @@ mod tests {
 
         #[test]
         fn the_window_is_the_closest(lpns in prop::collection::btree_set(0u32..300, 8..40)) {
-            let mut evicted = Evicted::new(40);
+            let mut evicted = Evicted::new(40, 300);
             let shuffled: BTreeSet<(u32, u32)> = lpns.iter().map(|&lpn| (lpn * 7919 % 300, lpn)).collect();
             for (_, lpn) in shuffled {
                 evicted.insert(Kept { lpn: Lpn(lpn), ppn: lpn, done: Done::READY, dirty: false });

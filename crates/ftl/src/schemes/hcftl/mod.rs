@@ -128,7 +128,8 @@ impl Clusters {
     fn evict<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
         let mut at = at;
         let was_dirty = self.cache.victim().is_some_and(Entry::is_dirty);
-        if self.cache.victim().is_some_and(|victim| self.is_worth_keeping(victim)) {
+        let keeps = self.cache.victim().is_some_and(|victim| self.is_worth_keeping(victim));
+        if keeps {
             if self.evicted.is_full() {
                 at = self.cluster(flash, table, at)?;
             }
@@ -139,7 +140,7 @@ impl Clusters {
         self.cache.remove(victim.lpn);
         flash.counters.replaced += 1;
         flash.counters.replaced_dirty += u64::from(was_dirty);
-        if self.is_worth_keeping(&victim) {
+        if keeps && self.is_worth_keeping(&victim) {
             let (lpn, ppn, done, dirty) = (victim.lpn, victim.ppn, victim.done, victim.is_dirty());
             self.evicted.insert(Kept { lpn, ppn, done, dirty });
         } else {
@@ -389,7 +390,7 @@ impl Mapping for Clusters {
         let in_page = table.entries_per_page() as usize;
         let mut clusters = Clusters {
             cache: SegmentedLru::new(0, 0, 0),
-            evicted: Evicted::new(2 * per_page as usize),
+            evicted: Evicted::new(2 * per_page as usize, lpns),
             census: Census::new(table.pages()),
             dynamic: Dynamic::new(pages as u32, per_page as u32, table.pages(), lpns),
             load: 0,
