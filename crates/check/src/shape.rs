@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use ftl::{schemes, Config, OpenError, Scheme};
 use nand::timing::NoClock;
-use nand::{Device, Geometry, Nand, SimNand, SimOptions};
+use nand::{DeviceSpec, Geometry, Nand, SimNand, SimOptions};
 use std::collections::BTreeMap;
 
 /// Superblocks that hold neither what the host sees nor its mapping: what collection needs, and little more.
@@ -12,7 +12,7 @@ const SPARE_SUPERBLOCKS: u32 = 9;
 /// An array and the configuration of a scheme on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    pub device: Device,
+    pub device: DeviceSpec,
     pub options: SimOptions,
     pub config: Config,
     /// Bad blocks of its arrays when they are new.
@@ -76,7 +76,7 @@ impl Shape {
         let options = SimOptions { seed: dice.any(), ..ills.options() };
         // What fails later takes room away; the odd pages make the last translation page a short one.
         let margin = if ills.wear { 5 * geometry.superblock_pages() } else { 0 };
-        let fresh = SimNand::new(&Device::tiny(geometry.clone(), 1), NoClock::new(), options.clone());
+        let fresh = SimNand::new(&DeviceSpec::tiny(geometry.clone(), 1), NoClock::new(), options.clone());
         let usable = geometry.pages() - fresh.bad_blocks() * geometry.pages_per_block;
         // Some schemes do more where there is more room.
         let room = SPARE_SUPERBLOCKS + [0, 4][dice.below(2) as usize];
@@ -97,7 +97,7 @@ impl Shape {
             let more = config.cache_bytes * [1, 4, 16][dice.below(3) as usize];
             config.cache_bytes = more.min(u64::from(exported) * 8);
         }
-        let device = Device::tiny(geometry, exported);
+        let device = DeviceSpec::tiny(geometry, exported);
         Shape { device, options, config, born_bad: 0 }.fitted::<S>()
     }
 
@@ -119,7 +119,7 @@ impl Shape {
         for &(_, name, values) in EAGER.iter().filter(|(scheme, ..)| *scheme == S::INFO.name) {
             config.parameters.insert(name.to_owned(), values[0].to_owned());
         }
-        Shape { device: Device::tiny(geometry, exported), options, config, born_bad: 0 }.fitted::<S>()
+        Shape { device: DeviceSpec::tiny(geometry, exported), options, config, born_bad: 0 }.fitted::<S>()
     }
 
     /// The shape as the scheme takes it, or why it does not.

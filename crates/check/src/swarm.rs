@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ftl::{Config, Parameter, Scheme, VictimPolicy};
-use nand::{Device, Geometry, SimOptions};
+use nand::{DeviceSpec, Geometry, SimOptions};
 
 use crate::dice::Dice;
 use crate::shape::{Ills, Shape};
@@ -90,7 +90,7 @@ fn draw<S: Scheme>(dice: &mut Dice, ills: Ills, given: &BTreeMap<String, String>
         }
     }
     config.parameters.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
-    Shape { device: Device::tiny(geometry, exported.max(1)), options, config, born_bad: 0 }
+    Shape { device: DeviceSpec::tiny(geometry, exported.max(1)), options, config, born_bad: 0 }
 }
 
 /// Another value of a parameter: another word, some of its letters, a smaller or greater number.

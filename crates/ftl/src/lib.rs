@@ -10,7 +10,7 @@
 //! use nand::timing::NoClock;
 //! use nand::{Done, Lpn, SimNand, SimOptions};
 //!
-//! let preset = nand::Device::named("tpftl-512m")?;
+//! let preset = nand::DeviceSpec::named("tpftl-512m")?;
 //! let array = SimNand::new(&preset, NoClock::new(), SimOptions::default());
 //! let config = Config::new(preset.exported_pages, 64 << 10);
 //! let mut device = Device::<Dftl, _>::open(array, &config)?;

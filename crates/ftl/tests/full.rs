@@ -25,7 +25,7 @@ fn array(program_fail_ppm: u32, erase_fail_ppm: u32, seed: u64) -> SimNand<NoClo
         oob_bytes: 64,
     };
     let options = SimOptions { seed, program_fail_ppm, erase_fail_ppm, ..SimOptions::default() };
-    SimNand::new(&nand::Device::tiny(geometry, EXPORTED), NoClock::new(), options)
+    SimNand::new(&nand::DeviceSpec::tiny(geometry, EXPORTED), NoClock::new(), options)
 }
 
 /// What became of a device that was written to until it was full.

@@ -19,7 +19,7 @@ fn array(oob_bytes: u32) -> Array {
         page_bytes: 4096,
         oob_bytes,
     };
-    SimNand::new(&nand::Device::tiny(geometry, EXPORTED), NoClock::new(), SimOptions::default())
+    SimNand::new(&nand::DeviceSpec::tiny(geometry, EXPORTED), NoClock::new(), SimOptions::default())
 }
 
 const EXPORTED: u32 = 10_000;

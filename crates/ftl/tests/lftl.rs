@@ -26,7 +26,7 @@ fn array(bad_ppm: u32, fail_ppm: u32) -> Array {
     };
     let options =
         SimOptions { factory_bad_ppm: Some(bad_ppm), program_fail_ppm: fail_ppm, ..SimOptions::default() };
-    SimNand::new(&nand::Device::tiny(geometry, EXPORTED), NoClock::new(), options)
+    SimNand::new(&nand::DeviceSpec::tiny(geometry, EXPORTED), NoClock::new(), options)
 }
 
 struct Bed(Device<Lftl, Array>);

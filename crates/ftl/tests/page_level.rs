@@ -19,7 +19,7 @@ fn array() -> Array {
         page_bytes: 512,
         oob_bytes: 16,
     };
-    SimNand::new(&nand::Device::tiny(geometry, 900), NoClock::new(), SimOptions::default())
+    SimNand::new(&nand::DeviceSpec::tiny(geometry, 900), NoClock::new(), SimOptions::default())
 }
 
 fn open<S: Scheme>(config: &Config) -> Result<Device<S, Array>, OpenError> {
@@ -216,7 +216,7 @@ fn the_ideal_map_trims_without_looking_anything_up() {
 #[test]
 fn recovery_never_has_a_whole_large_array_in_flight() {
     let geometry = Geometry { blocks_per_plane: 8192, ..array().geometry().clone() };
-    let device = nand::Device::tiny(geometry, 900);
+    let device = nand::DeviceSpec::tiny(geometry, 900);
     let (pages, dies) = (device.geometry.pages(), device.geometry.dies());
     let clock = Queued::new(device.times(), Policy::Fcfs, dies, 2, device.geometry.blocks());
     let mut flash = Flash::new(SimNand::new(&device, clock, SimOptions::default()));

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use check::Dice;
 use ftl::schemes;
 use live::{Export, IoError, LiveError, Op, Opening, Request, Settings};
-use nand::{forge, image_parts, Device, Geometry};
+use nand::{forge, image_parts, DeviceSpec, Geometry};
 
 use crate::scratch::{folder, Scratch};
 
@@ -40,7 +40,7 @@ struct Template {
 }
 
 /// A device that is as small as the schemes agree to.
-pub(crate) fn small_device() -> Device {
+pub(crate) fn small_device() -> DeviceSpec {
     let geometry = Geometry {
         channels: 2,
         luns_per_channel: 2,
@@ -50,7 +50,7 @@ pub(crate) fn small_device() -> Device {
         page_bytes: PAGE_BYTES,
         oob_bytes: 64,
     };
-    Device::tiny(geometry, EXPORTED_PAGES)
+    DeviceSpec::tiny(geometry, EXPORTED_PAGES)
 }
 
 /// Opens a fresh device of a scheme at `path`, with as little memory as it agrees to.

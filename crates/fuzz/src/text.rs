@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nand::Device;
+use nand::DeviceSpec;
 use papers::Scale;
 use sim::results;
 use sim::setup as options;
@@ -259,9 +259,9 @@ pub fn jobs(bytes: &[u8]) {
 
 /// A device file.
 pub fn device(bytes: &[u8]) {
-    let Ok(device) = Device::parse("device.toml", &String::from_utf8_lossy(bytes)) else { return };
+    let Ok(device) = DeviceSpec::parse("device.toml", &String::from_utf8_lossy(bytes)) else { return };
     let text = device.to_toml();
-    let back = Device::parse("device.toml", &text);
+    let back = DeviceSpec::parse("device.toml", &text);
     assert!(back.as_ref() == Ok(&device), "{device:?} was written as {text} and read as {back:?}");
     let _ = (device.times(), device.utilisation(), device.factory_bad_blocks());
     let _ = device.with_exported_bytes(1 << 30);

@@ -141,7 +141,7 @@ fn seeds_of_files_are_good_files() {
         assert!(count > 0, "{name}: not one seed is a good file");
     };
     is_good("jobs", |text| workload::fio::JobFile::parse("seed", text).is_ok());
-    is_good("device", |text| nand::Device::parse("seed", text).is_ok());
+    is_good("device", |text| nand::DeviceSpec::parse("seed", text).is_ok());
     is_good("study", |text| study::Study::parse("seed", text).is_ok());
     is_good("figure", |text| papers::own("seed", text, papers::Scale::Quick).is_ok());
     is_good("results", |text| sim::results::from_json(text).is_ok_and(|runs| !runs.is_empty()));

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use nand::Device;
+use nand::DeviceSpec;
 
 use crate::engine::Opening;
 use crate::error::LiveError;
@@ -30,7 +30,7 @@ pub struct Converted {
 pub fn convert(
     from: &Path,
     to: &Path,
-    device: &Device,
+    device: &DeviceSpec,
     settings: &Settings,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Converted, LiveError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ftl::schemes::{self, Visitor};
 use ftl::Scheme;
 use nand::timing::NoClock;
-use nand::{Description, Device, FileNand, SimNand, SimOptions};
+use nand::{Description, DeviceSpec, FileNand, SimNand, SimOptions};
 
 use crate::engine::{Engine, Opening};
 use crate::error::LiveError;
@@ -15,9 +15,9 @@ use crate::settings::Settings;
 use crate::snapshot::Opened;
 
 /// Makes the image of a fresh device for a scheme: all of it, or nothing.
-pub fn create(path: &Path, device: &Device, settings: &Settings) -> Result<(), LiveError> {
+pub fn create(path: &Path, device: &DeviceSpec, settings: &Settings) -> Result<(), LiveError> {
     /// Opens the scheme on an array in memory: what does not fit is told before there is a file.
-    struct Try<'a>(&'a Device, &'a Settings);
+    struct Try<'a>(&'a DeviceSpec, &'a Settings);
     impl Visitor for Try<'_> {
         type Out = Result<(), LiveError>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
@@ -32,7 +32,7 @@ pub fn create(path: &Path, device: &Device, settings: &Settings) -> Result<(), L
 }
 
 /// What an image says of itself, in use or not.
-pub fn describe(path: &Path) -> Result<(Device, Settings), LiveError> {
+pub fn describe(path: &Path) -> Result<(DeviceSpec, Settings), LiveError> {
     let Description { device, settings } = nand::describe(path)?;
     Ok((device, Settings::parse(path, &settings)?))
 }

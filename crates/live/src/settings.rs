@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ftl::{Config, VictimPolicy};
-use nand::Device;
+use nand::DeviceSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LiveError;
@@ -52,7 +52,7 @@ impl Settings {
     }
 
     /// The scheme's configuration on `device`.
-    pub fn config(&self, device: &Device) -> Config {
+    pub fn config(&self, device: &DeviceSpec) -> Config {
         let mut config = Config::new(device.exported_pages, self.cache_bytes);
         config.foreground_superblocks = self.foreground_superblocks;
         config.background_superblocks = self.background_superblocks;
@@ -88,7 +88,7 @@ mod tests {
         settings.wear_gap = 16;
         let text = settings.text().unwrap();
         assert_eq!(Settings::parse(Path::new("x"), &text).unwrap(), settings);
-        assert_eq!(settings.config(&Device::named("tpftl-512m").unwrap()).wear_gap, 16);
+        assert_eq!(settings.config(&DeviceSpec::named("tpftl-512m").unwrap()).wear_gap, 16);
         let error = Settings::parse(Path::new("x"), "scheme = 3").unwrap_err().to_string();
         assert!(
             error.starts_with("x: the settings in the image are not understood (invalid type"),

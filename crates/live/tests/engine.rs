@@ -12,13 +12,13 @@ use check::{Dice, Loss, LossyMedium};
 use ftl::schemes::{self, Visitor};
 use ftl::{Config, Scheme};
 use live::{Answer, Engine, Export, IoError, Op, Reads, Request};
-use nand::{Description, Device, FileNand, Geometry};
+use nand::{Description, DeviceSpec, FileNand, Geometry};
 
 const SECTOR: u32 = 512;
 const EXPORTED_PAGES: u32 = 1500;
 const SECTORS: u32 = EXPORTED_PAGES * 8;
 
-fn device() -> Device {
+fn device() -> DeviceSpec {
     let geometry = Geometry {
         channels: 2,
         luns_per_channel: 2,
@@ -28,7 +28,7 @@ fn device() -> Device {
         page_bytes: 4096,
         oob_bytes: 64,
     };
-    Device::tiny(geometry, EXPORTED_PAGES)
+    DeviceSpec::tiny(geometry, EXPORTED_PAGES)
 }
 
 /// A fresh image for a scheme, with as little memory for mapping as it agrees to.

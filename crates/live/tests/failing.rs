@@ -14,7 +14,7 @@ use common::{Client as NbdClient, Folder, Server};
 use ftl::schemes::page::PageMap;
 use ftl::{Breach, Config, Flash, Info, Memory, OpenError, Scheme};
 use live::{Answer, Engine, Export, IoError, Op, Opening, PowerOffError, Reads, Request, Served};
-use nand::{Description, Device, Done, Fault, FileNand, Geometry, Lpn, Nand, Oob, Ppn};
+use nand::{Description, DeviceSpec, Done, Fault, FileNand, Geometry, Lpn, Nand, Oob, Ppn};
 
 const PAGE: u32 = 4096;
 const FULL: Fault = Fault::NoSpace { free: 2, needed: 3 };
@@ -106,7 +106,7 @@ fn description() -> Description {
     };
     let settings = "scheme = \"failing\"\ncache_bytes = 65536\nforeground_superblocks = 3\n\
                     background_superblocks = 4\ncost_benefit = false\n";
-    Description { device: Device::tiny(geometry, 1500), settings: settings.to_owned() }
+    Description { device: DeviceSpec::tiny(geometry, 1500), settings: settings.to_owned() }
 }
 
 impl<const HOW: u8> Client<HOW> {

@@ -16,7 +16,7 @@ use check::Dice;
 use common::Folder;
 use ftl::schemes;
 use live::{IoError, Op, Opening, Request, Settings};
-use nand::{Device, Geometry};
+use nand::{DeviceSpec, Geometry};
 
 /// The format that images are written in today.
 const FORMAT: u32 = 2;
@@ -83,7 +83,7 @@ fn make(folder: &Folder, scheme: &str, end: &str) -> Vec<u8> {
     let path = folder.0.join(format!("made-{scheme}-{end}"));
     let mut cache = 1 << 10;
     while let Err(error) =
-        live::create(&path, &Device::tiny(geometry.clone(), PAGES), &Settings::new(scheme, cache))
+        live::create(&path, &DeviceSpec::tiny(geometry.clone(), PAGES), &Settings::new(scheme, cache))
     {
         assert!(cache < 1 << 24, "{scheme}: {error}");
         cache *= 2;

@@ -217,8 +217,12 @@ fn every_mistake_has_its_error_and_the_connection_goes_on() {
     }
     let folder = Folder::new("long");
     let path = folder.0.join("disk");
-    live::create(&path, &nand::Device::named("tpftl-512m").unwrap(), &live::Settings::new("page", 1 << 20))
-        .unwrap();
+    live::create(
+        &path,
+        &nand::DeviceSpec::named("tpftl-512m").unwrap(),
+        &live::Settings::new("page", 1 << 20),
+    )
+    .unwrap();
     let server = Server::start(&folder, &[path]);
     let mut client = Client::ready(&server, "disk", true);
     assert_eq!(client.ask(READ, 0, 0, (32 << 20) + 512, &[]).error, EOVERFLOW);

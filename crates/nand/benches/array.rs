@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use nand::timing::NoClock;
 use nand::{
-    Class, Device, DeviceError, Done, Lpn, Nand, Oob, PageKind, Pbn, Ppn, SimNand, SimOptions, Sink, Source,
+    Class, DeviceError, DeviceSpec, Done, Lpn, Nand, Oob, PageKind, Pbn, Ppn, SimNand, SimOptions, Sink,
+    Source,
 };
 
 const NOW: Done = Done::READY;
@@ -57,7 +58,7 @@ fn read(nand: &mut SimNand<NoClock>, ppn: Ppn) -> u64 {
     nand.read(ppn, Class::HostRead, Sink::Host(Lpn(0)), NOW).map_or(0, |(oob, _)| u64::from(oob.id))
 }
 
-fn translation(device: &Device) {
+fn translation(device: &DeviceSpec) {
     let mut nand = SimNand::new(device, NoClock::new(), SimOptions::default());
     let pages = nand.geometry().superblock_pages();
     let table = |id, version| Oob { kind: PageKind::Translation, ..Oob { id, version, ..data(Ppn(0)) } };
@@ -86,7 +87,7 @@ fn translation(device: &Device) {
 }
 
 fn main() -> Result<(), DeviceError> {
-    let device = Device::named("femu-32g")?;
+    let device = DeviceSpec::named("femu-32g")?;
     let mut nand = SimNand::new(&device, NoClock::new(), SimOptions::default());
     let pages = nand.geometry().pages();
     rate("program, sequential (with erases)", u64::from(pages), || fill(&mut nand));

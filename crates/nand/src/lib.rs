@@ -9,10 +9,10 @@
 //!
 //! ```
 //! use nand::timing::NoClock;
-//! use nand::{Class, Device, Done, Lpn, Nand, Oob, PageKind, Pbn, SimNand, SimOptions, Sink, Source};
+//! use nand::{Class, DeviceSpec, Done, Lpn, Nand, Oob, PageKind, Pbn, SimNand, SimOptions, Sink, Source};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let device = Device::named("tpftl-512m")?;
+//! let device = DeviceSpec::named("tpftl-512m")?;
 //! let mut nand = SimNand::new(&device, NoClock::new(), SimOptions::default());
 //! // The host's page 7, as the first page ever written: page 0 of the first block, which is erased.
 //! let oob = Oob { kind: PageKind::Data, id: 7, version: 1, epoch: 1, lost: false };
@@ -45,7 +45,7 @@ pub use contract::{
 };
 pub use counts::OpCounts;
 pub use crash::{CrashNand, Cut, Cutter, Log};
-pub use device::{parse_size, Device, DeviceError, SizeError};
+pub use device::{parse_size, DeviceError, DeviceSpec, SizeError};
 pub use energy::{Energy, EnergyModel};
 #[doc(hidden)]
 pub use file::forge;

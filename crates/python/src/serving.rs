@@ -34,7 +34,7 @@ pub(crate) fn create_image(
     wear_gap: u32,
 ) -> PyResult<()> {
     let wrong = |error: &dyn std::fmt::Display| Class::Input.error(py, error);
-    let mut device = nand::Device::load(device).map_err(|error| wrong(&error))?;
+    let mut device = nand::DeviceSpec::load(device).map_err(|error| wrong(&error))?;
     if let Some(export) = export {
         let bytes = nand::parse_size(export).map_err(|error| wrong(&error))?;
         device = device.with_exported_bytes(bytes).map_err(|error| wrong(&error))?;

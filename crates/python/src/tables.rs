@@ -66,7 +66,7 @@ pub(crate) fn listed() -> String {
         .map(|synth| json!({ "name": synth.name, "what": synth.what }))
         .collect();
     let schemes: Vec<_> = ftl::schemes::ALL.iter().map(scheme).collect();
-    let devices = nand::Device::presets();
+    let devices = nand::DeviceSpec::presets();
     json!({ "schemes": schemes, "devices": devices, "workloads": generators, "columns": csv_header() })
         .to_string()
 }
@@ -82,6 +82,6 @@ pub(crate) fn to_toml(py: Python<'_>, text: &str) -> PyResult<String> {
 /// A preset or a device file in the form of a device file.
 #[pyfunction]
 pub(crate) fn device_text(py: Python<'_>, name: &str) -> PyResult<String> {
-    let device = nand::Device::load(name).map_err(|error| Class::Input.error(py, error))?;
+    let device = nand::DeviceSpec::load(name).map_err(|error| Class::Input.error(py, error))?;
     Ok(device.to_toml())
 }

@@ -63,7 +63,7 @@ pub fn counted(name: impl Into<String>, c: &Counters, stats: &[Stat]) -> Phase {
 }
 
 /// The record of a phase.
-pub(crate) fn phase(measured: Measured, device: &nand::Device) -> Phase {
+pub(crate) fn phase(measured: Measured, device: &nand::DeviceSpec) -> Phase {
     let (cache_samples, dirty_per_cached_page) = measured.occupancy;
     let Measured {
         name,
@@ -171,7 +171,7 @@ fn collections(c: &Counters) -> GcCounts {
     }
 }
 
-fn energy(device: &nand::Device, array: &OpCounts, idle_ns: u64) -> EnergyUse {
+fn energy(device: &nand::DeviceSpec, array: &OpCounts, idle_ns: u64) -> EnergyUse {
     let spent = device.energy.joules(array, &device.times(), idle_ns);
     EnergyUse {
         read_j: spent.read_j,

@@ -8,7 +8,7 @@
 use ftl::schemes::Visitor;
 use ftl::{Config, OpenError, Scheme};
 use nand::timing::{AnyTiming, NoClock};
-use nand::{Device, SimOptions};
+use nand::{DeviceSpec, SimOptions};
 use serde::{Deserialize, Serialize};
 use workload::fio::{Amount, BlockSize, JobSpec, Pattern, Phase as FioPhase};
 
@@ -30,9 +30,9 @@ pub struct BenchOptions {
     /// Multiplies the numbers of requests; 1.0 takes some 10 s a scheme.
     pub effort: f64,
     /// The large device.
-    pub device: Device,
+    pub device: DeviceSpec,
     /// The small one; none leaves it out.
-    pub small: Option<Device>,
+    pub small: Option<DeviceSpec>,
     /// Memory for mapping, doubled for a scheme that refuses it.
     pub cache: CacheSize,
     /// Bytes written by the preconditioning of the large device.
@@ -49,7 +49,7 @@ impl BenchOptions {
     /// # Errors
     /// A preset that does not exist: a mistake in the presets.
     pub fn standard() -> Result<BenchOptions, RunError> {
-        let preset = |name| Device::named(name).map_err(|error| impossible(error.to_string()));
+        let preset = |name| DeviceSpec::named(name).map_err(|error| impossible(error.to_string()));
         Ok(BenchOptions {
             schemes: Vec::new(),
             effort: 1.0,
@@ -203,7 +203,7 @@ impl Visitor for Large<'_> {
 struct Small<'a> {
     name: &'a str,
     options: &'a BenchOptions,
-    device: &'a Device,
+    device: &'a DeviceSpec,
     tell: &'a mut dyn FnMut(&str),
 }
 
@@ -241,13 +241,13 @@ fn job(rw: Pattern, numjobs: u32, iodepth: u32, requests: u64) -> JobSpec {
 #[derive(Clone)]
 struct Bed<S, T: Timed> {
     rig: Rig<S, T>,
-    device: Device,
+    device: DeviceSpec,
     seed: u64,
     phases: u64,
 }
 
 impl<S: Scheme> Bed<S, NoClock> {
-    fn new(name: &str, options: &BenchOptions, device: &Device) -> Result<Self, RunError> {
+    fn new(name: &str, options: &BenchOptions, device: &DeviceSpec) -> Result<Self, RunError> {
         let exported = device.exported_pages;
         let mut config = Config::new(exported, options.cache.bytes(exported)?);
         config.parameters = ftl::schemes::parameters(name, &config.parameters);
@@ -291,7 +291,7 @@ impl<S: Scheme, T: Timed> Bed<S, T> {
     }
 }
 
-fn rate_of(measured: Measured, device: &Device, seconds: f64) -> Rate {
+fn rate_of(measured: Measured, device: &DeviceSpec, seconds: f64) -> Rate {
     let array = measured.array;
     let ops = array.total_reads() + array.total_programs() + array.total_erases();
     let phase = assemble::phase(measured, device);
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_bench_of_a_small_device_measures_everything() {
-        let small = Device::named("tpftl-512m").expect("a preset");
+        let small = DeviceSpec::named("tpftl-512m").expect("a preset");
         let options = BenchOptions {
             effort: 0.002,
             device: small.clone(),

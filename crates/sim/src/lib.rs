@@ -5,7 +5,7 @@
 //! use workload::fio::JobFile;
 //!
 //! let jobs = JobFile::parse("jobs.fio", "[reads]\nrw=randread\nbs=4k\nnumber_ios=1000\n")?;
-//! let mut experiment = Experiment::new(nand::Device::named("tpftl-512m")?, "dftl");
+//! let mut experiment = Experiment::new(nand::DeviceSpec::named("tpftl-512m")?, "dftl");
 //! experiment.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::FILL)];
 //! experiment.phases = PhaseSpec::of_job_file(&jobs)?.1;
 //! let run = sim::run(&experiment, &())?;

@@ -291,7 +291,7 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
 
 /// A new device with scheme `S` on it.
 pub(crate) fn new_rig<S: Scheme>(
-    device: &nand::Device,
+    device: &nand::DeviceSpec,
     config: &Config,
     faults: &SimOptions,
     verify: Verify,
@@ -302,13 +302,13 @@ pub(crate) fn new_rig<S: Scheme>(
 }
 
 /// The queue model of a device.
-pub(crate) fn queued(device: &nand::Device, policy: Option<nand::timing::Policy>) -> AnyTiming {
+pub(crate) fn queued(device: &nand::DeviceSpec, policy: Option<nand::timing::Policy>) -> AnyTiming {
     let g = &device.geometry;
     Queued::new(device.times(), policy.unwrap_or(device.policy), g.dies(), g.channels, g.blocks()).into()
 }
 
 /// The reservation model of a device.
-pub(crate) fn reserved(device: &nand::Device) -> AnyTiming {
+pub(crate) fn reserved(device: &nand::DeviceSpec) -> AnyTiming {
     Reserved::new(device.times(), device.geometry.dies(), device.geometry.channels).into()
 }
 

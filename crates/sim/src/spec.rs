@@ -22,7 +22,7 @@ const BUILT_IN: &str = "built in";
 #[derive(Clone)]
 pub struct Experiment {
     /// The device.
-    pub device: nand::Device,
+    pub device: nand::DeviceSpec,
     /// Pages the host sees; the device's own number unless given.
     pub exported_pages: Option<u32>,
     /// What the array does besides its description: faults. The seed in it is replaced by
@@ -80,7 +80,7 @@ pub struct Experiment {
 impl Experiment {
     /// An experiment without phases: 3 % cache, queue model, sampled verification, seed 1, everything else as
     /// the device and the scheme have it.
-    pub fn new(device: nand::Device, scheme: impl Into<String>) -> Experiment {
+    pub fn new(device: nand::DeviceSpec, scheme: impl Into<String>) -> Experiment {
         Experiment {
             device,
             exported_pages: None,

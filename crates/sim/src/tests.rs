@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use ftl::schemes::page::PageMap;
 use ftl::{Breach, Config, Flash, HostOp, Info, Memory, OpenError, Scheme};
 use nand::timing::Timing;
-use nand::{Device, Done, Fault, Geometry, Lpn, Nand, Oob, Ppn};
+use nand::{DeviceSpec, Done, Fault, Geometry, Lpn, Nand, Oob, Ppn};
 use workload::fio::{Amount, JobSpec, Pattern, Phase as FioPhase};
 
 use crate::error::RunError;
@@ -159,7 +159,7 @@ fn small_experiment() -> Experiment {
         job.io_size = Some(Amount::Bytes(1 << 40));
         PhaseSpec::new(rw.name(), Load::Jobs(FioPhase { jobs: vec![job], warm_up: false }))
     };
-    let mut experiment = Experiment::new(Device::tiny(geometry, 1200), "page");
+    let mut experiment = Experiment::new(DeviceSpec::tiny(geometry, 1200), "page");
     experiment.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::FILL)];
     experiment.phases =
         vec![phase(Pattern::RandTrim, 300), phase(Pattern::RandRead, 1000), phase(Pattern::RandWrite, 1000)];
@@ -342,7 +342,7 @@ fn the_ideal_map_writes_its_table_on_all_dies_at_a_time() {
         page_bytes: 512,
         oob_bytes: 64,
     };
-    let device = Device::tiny(geometry, 5800);
+    let device = DeviceSpec::tiny(geometry, 5800);
     let faults = nand::SimOptions::default();
     let rig = crate::run::new_rig::<PageMap>(&device, &Config::new(5800, 1 << 20), &faults, Verify::Off);
     let mut rig = rig.expect("a device").with_clock(crate::run::queued(&device, None));

@@ -26,7 +26,7 @@ fn trajectory(blocks: u32, every: usize, writes: impl Iterator<Item = (u32, u32)
         page_bytes: PAGE as u32,
         oob_bytes: 64,
     };
-    let array = nand::Device::tiny(geometry, exported);
+    let array = nand::DeviceSpec::tiny(geometry, exported);
     let array = SimNand::new(&array, NoClock::new(), SimOptions::default());
     let mut device = Device::<AdaptFtl, _>::open(array, &Config::new(exported, 8 << 20)).expect("it opens");
     let mut write = |first: u32, pages: u32| {

@@ -258,7 +258,7 @@ fn a_closed_loop_ignores_arrival_times() {
 }
 
 /// Writes of a page that arrive one in 20 ms, on a device that was aged.
-fn slow_writes(device: nand::Device, scheme: &str) -> Experiment {
+fn slow_writes(device: nand::DeviceSpec, scheme: &str) -> Experiment {
     let request = |n: u64| Request {
         arrival_ns: n * 20_000_000,
         kind: Kind::Write,
@@ -285,7 +285,7 @@ fn in_the_mode_of_flashsim_each_operation_is_in_a_response_time() {
         nand::Geometry { channels: 1, luns_per_channel: 1, blocks_per_plane: 128, ..tiny().geometry };
     for scheme in ["dftl", "tpftl", "sftl", "page"] {
         let times_added_up = |foreground_only| {
-            let mut e = slow_writes(nand::Device::tiny(geometry.clone(), 1200), scheme);
+            let mut e = slow_writes(nand::DeviceSpec::tiny(geometry.clone(), 1200), scheme);
             (e.timing, e.foreground_only) = (TimingModel::Reserved, foreground_only);
             e.cache = CacheSize::Bytes(6 << 10);
             let phase = good(&e).phases.swap_remove(0);

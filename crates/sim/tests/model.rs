@@ -5,14 +5,14 @@
 mod common;
 
 use common::{experiment, phase, short};
-use nand::{Device, Geometry};
+use nand::{DeviceSpec, Geometry};
 use sim::model::{error, Costs, Gc, Inputs, Times};
 use sim::{run, CacheSize, PhaseSpec};
 use workload::fio::Pattern;
 
 /// One chip of 64-page blocks with the TPFTL paper's times; small, so that it is soon in steady state.
-fn device() -> Device {
-    let mut device = Device::named("tpftl-512m").unwrap();
+fn device() -> DeviceSpec {
+    let mut device = DeviceSpec::named("tpftl-512m").unwrap();
     let blocks_per_plane = 512;
     device.geometry = Geometry { blocks_per_plane, ..device.geometry };
     device.exported_pages = device.geometry.pages() * 4 / 5;

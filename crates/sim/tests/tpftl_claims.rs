@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use nand::timing::Policy;
-use nand::Device;
+use nand::DeviceSpec;
 use sim::results::{ratio, Phase, Run};
 use sim::{compare, CacheSize, CacheState, Experiment, Listed, Load, PhaseSpec, Series, TimingModel};
 use workload::fio::{BlockSize, JobSpec, Pattern};
@@ -133,7 +133,7 @@ fn experiment(trace: &Trace, scheme: &str, techniques: Option<&str>) -> Experime
     let begun_ns = before.last().map_or(0, |request| request.arrival_ns);
     let measured: Vec<Request> =
         requests.map(|request| Request { arrival_ns: request.arrival_ns - begun_ns, ..request }).collect();
-    let mut e = Experiment::new(Device::named(trace.device).unwrap(), scheme);
+    let mut e = Experiment::new(DeviceSpec::named(trace.device).unwrap(), scheme);
     e.cache = CacheSize::Bytes(trace.cache_bytes);
     e.timing = TimingModel::Queued { policy: Some(Policy::Fcfs) };
     e.series = Series::Off;

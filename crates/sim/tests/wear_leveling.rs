@@ -2,7 +2,7 @@
 //! writes.
 
 use ftl::schemes;
-use nand::{Device, Geometry};
+use nand::{DeviceSpec, Geometry};
 use sim::results::Run;
 use sim::{Experiment, Load, PhaseSpec};
 use workload::fio::JobFile;
@@ -28,7 +28,7 @@ fn worn(scheme: &str, gap: Option<u32>, hot: &str) -> Run {
         "[global]\nbs=4k\nnorandommap\n[warmup]\nrw=write\nsize=100%\n[hot]\nstonewall\n{hot}\nio_size=8m\n"
     );
     let jobs = JobFile::parse("hot.fio", &text).expect("a job file");
-    let mut experiment = Experiment::new(Device::tiny(geometry, FILL as u32), scheme);
+    let mut experiment = Experiment::new(DeviceSpec::tiny(geometry, FILL as u32), scheme);
     (experiment.device.endurance, experiment.until_worn, experiment.wear_gap) = (Some(120), true, gap);
     experiment.cache = "50%".parse().expect("a share");
     (experiment.warm_up, experiment.phases) = PhaseSpec::of_job_file(&jobs).expect("phases");

@@ -201,7 +201,12 @@ impl Owner {
 
     /// Whether an image that is refused for this reason gives back what can be read of it: each page that is
     /// found was written there once, and none is missing unless something is.
-    pub fn salvage(&self, medium: &LossyMedium, device: &nand::Device, refused: String) -> (Outcome, String) {
+    pub fn salvage(
+        &self,
+        medium: &LossyMedium,
+        device: &nand::DeviceSpec,
+        refused: String,
+    ) -> (Outcome, String) {
         let salvage = match Salvage::on(medium.clone(), Path::new("image")) {
             Ok(salvage) => salvage,
             Err(error) => return (Outcome::Refused, error.to_string()),

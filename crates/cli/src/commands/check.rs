@@ -10,7 +10,7 @@ use check::{
     damage, sweep, wear_out, DamageOptions, Failure, Outcome, SweepOptions, SweepReport, WearReport,
 };
 use clap::Args;
-use nand::Device;
+use nand::DeviceSpec;
 use serde_json::json;
 use sim::format::{digits, time, whole};
 use sim::setup::{number, positive, positive_32, time_ns, SchemeSpec};
@@ -111,7 +111,7 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
         vec![args.scheme.parse()?]
     };
     for scheme in &schemes {
-        let mut trial = Experiment::new(Device::named("tpftl-512m")?, &scheme.name);
+        let mut trial = Experiment::new(DeviceSpec::named("tpftl-512m")?, &scheme.name);
         trial.parameters.clone_from(&scheme.parameters);
         trial.cache = CacheSize::Share(1.0); // whether the parameters are possible at all
         rehearse(&trial)?;

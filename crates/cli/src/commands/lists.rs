@@ -2,7 +2,7 @@
 
 use clap::Args;
 use nand::timing::Policy;
-use nand::Device;
+use nand::DeviceSpec;
 use serde_json::json;
 use sim::format::{bytes, digits, exact_time, percent, time};
 use sim::setup::SchemeSpec;
@@ -112,8 +112,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 /// `ftl devices`.
 pub(crate) fn devices(args: DevicesArgs) -> Result<(), Stop> {
     let shown = match &args.name {
-        Some(name) => vec![Device::load(name)?],
-        None => Device::presets().into_iter().map(Device::named).collect::<Result<_, _>>()?,
+        Some(name) => vec![DeviceSpec::load(name)?],
+        None => DeviceSpec::presets().into_iter().map(DeviceSpec::named).collect::<Result<_, _>>()?,
     };
     if args.json {
         let all: Vec<_> = shown.iter().map(device_json).collect();
@@ -125,7 +125,7 @@ pub(crate) fn devices(args: DevicesArgs) -> Result<(), Stop> {
     }
 }
 
-fn device_table(devices: &[Device]) -> String {
+fn device_table(devices: &[DeviceSpec]) -> String {
     let header = [
         "device",
         "raw",
@@ -166,7 +166,7 @@ fn device_table(devices: &[Device]) -> String {
            a device\nfile; --export SIZE changes what is exported.\n"
 }
 
-fn device_json(device: &Device) -> serde_json::Value {
+fn device_json(device: &DeviceSpec) -> serde_json::Value {
     let g = &device.geometry;
     json!({
         "name": device.name,
@@ -197,7 +197,7 @@ fn device_json(device: &Device) -> serde_json::Value {
     })
 }
 
-fn policy(device: &Device) -> &'static str {
+fn policy(device: &DeviceSpec) -> &'static str {
     match device.policy {
         Policy::Fcfs => "fcfs",
         Policy::HostReadsFirst => "host-reads-first",
@@ -206,7 +206,7 @@ fn policy(device: &Device) -> &'static str {
 }
 
 /// A device as the file that describes it.
-fn device_file(device: &Device) -> String {
+fn device_file(device: &DeviceSpec) -> String {
     let g = &device.geometry;
     let us = |ns: u64| ns as f64 / 1e3;
     let size = |value: u64| {
@@ -381,9 +381,9 @@ mod tests {
 
     #[test]
     fn a_printed_device_file_describes_the_same_device() {
-        for name in Device::presets() {
-            let device = Device::named(name).expect("a preset");
-            let again = Device::parse("printed.toml", &device_file(&device)).expect("a device file");
+        for name in DeviceSpec::presets() {
+            let device = DeviceSpec::named(name).expect("a preset");
+            let again = DeviceSpec::parse("printed.toml", &device_file(&device)).expect("a device file");
             assert_eq!(again, device, "{name}");
         }
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use ftl::VictimPolicy;
 use live::nbd::serve as serve_nbd;
 use live::{Address, Listeners, LiveError, Settings, Stop as ServerStop};
-use nand::Device;
+use nand::DeviceSpec;
 use sim::format::{bytes, time, whole};
 use sim::setup::{positive_32, SchemeSpec};
 use sim::CacheSize;
@@ -135,7 +135,7 @@ impl From<LiveError> for Stop {
 
 /// `ftl create`.
 pub(crate) fn create(args: CreateArgs) -> Result<(), Stop> {
-    let mut device = Device::load(&args.device)?;
+    let mut device = DeviceSpec::load(&args.device)?;
     if let Some(bytes) = args.export {
         device = device.with_exported_bytes(bytes)?;
     }
@@ -161,7 +161,7 @@ pub(crate) fn info(args: InfoArgs) -> Result<(), Stop> {
 pub(crate) fn convert(args: ConvertArgs) -> Result<(), Stop> {
     let (mut device, mut settings) = live::describe(&args.image)?;
     if let Some(name) = &args.device {
-        device = Device::load(name)?;
+        device = DeviceSpec::load(name)?;
     }
     if let Some(bytes) = args.export {
         device = device.with_exported_bytes(bytes)?;
@@ -182,7 +182,7 @@ pub(crate) fn convert(args: ConvertArgs) -> Result<(), Stop> {
     ))
 }
 
-fn described(image: &Path, device: &Device, settings: &Settings) -> String {
+fn described(image: &Path, device: &DeviceSpec, settings: &Settings) -> String {
     let g = &device.geometry;
     let mut scheme = settings.scheme.clone();
     for (key, value) in &settings.parameters {

@@ -8,7 +8,7 @@ use crate::mapping::Pages;
 use crate::scheme::CachedPage;
 use crate::table::{entry_in, Table, UNMAPPED};
 use nand::timing::NoClock;
-use nand::{Device, Done, Geometry, Lpn, SimNand, SimOptions, Vtpn};
+use nand::{DeviceSpec, Done, Geometry, Lpn, SimNand, SimOptions, Vtpn};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -208,7 +208,7 @@ pub(crate) fn mapped_table(pages: u32) -> (Flash<SimNand<NoClock>>, Table) {
         page_bytes: 512,
         oob_bytes: 16,
     };
-    let device = Device::tiny(geometry, 100);
+    let device = DeviceSpec::tiny(geometry, 100);
     let mut flash = Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()));
     let mut table = Table::new(pages * 128, 512);
     for vtpn in 0..pages {

@@ -6,7 +6,7 @@ use super::{LogBlock, Policy};
 use crate::schemes::{adapt::AdaptFtl, bast::BastFtl, fast::FastFtl, faster::FasterFtl};
 use crate::{Cause, Config, Counters, Flash, Scheme};
 use nand::timing::NoClock;
-use nand::{CrashNand, Device, Done, Geometry, Lpn, Nand, SimNand, SimOptions};
+use nand::{CrashNand, DeviceSpec, Done, Geometry, Lpn, Nand, SimNand, SimOptions};
 
 /// Blocks of four pages, as in the figure.
 const PAGES: u32 = 4;
@@ -23,7 +23,7 @@ fn array(units: u32) -> SimNand<NoClock> {
         oob_bytes: 16,
     };
     let options = SimOptions { keep_stale: true, ..SimOptions::default() };
-    SimNand::new(&Device::tiny(geometry, EXPORTED), NoClock::new(), options)
+    SimNand::new(&DeviceSpec::tiny(geometry, EXPORTED), NoClock::new(), options)
 }
 
 /// `log`: log blocks for the six logical blocks.

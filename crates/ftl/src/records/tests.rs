@@ -3,7 +3,7 @@
 
 use super::*;
 use nand::timing::NoClock;
-use nand::{Device, Geometry, SimNand, SimOptions};
+use nand::{DeviceSpec, Geometry, SimNand, SimOptions};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn flash() -> Flash<SimNand<NoClock>> {
         oob_bytes: 64,
     };
     let options = SimOptions { keep_stale: true, ..SimOptions::default() };
-    Flash::new(SimNand::new(&Device::tiny(geometry, 1), NoClock::new(), options))
+    Flash::new(SimNand::new(&DeviceSpec::tiny(geometry, 1), NoClock::new(), options))
 }
 
 fn content(flash: &Flash<SimNand<NoClock>>, records: &Records) -> BTreeMap<u32, Vec<u8>> {

@@ -478,7 +478,7 @@ mod tests {
     use super::*;
     use crate::mapping::Pages;
     use nand::timing::NoClock;
-    use nand::{Device, Geometry, SimNand, SimOptions};
+    use nand::{DeviceSpec, Geometry, SimNand, SimOptions};
 
     /// Six translation pages of 128 entries on flash, and an empty cache over them. LPN l maps to PPN 10,000
     /// + l.
@@ -492,7 +492,7 @@ mod tests {
             page_bytes: 512,
             oob_bytes: 16,
         };
-        let device = Device::tiny(geometry, 100);
+        let device = DeviceSpec::tiny(geometry, 100);
         let mut flash = Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()));
         let mut table = Table::new(6 * 128, 512);
         for vtpn in 0..6 {

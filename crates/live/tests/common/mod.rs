@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use live::nbd::serve;
 use live::{Address, Ended, Listeners, Served, Settings, Stop};
-use nand::{Device, Geometry};
+use nand::{DeviceSpec, Geometry};
 
 pub const EXPORTED: u64 = 1500 * 4096;
 
@@ -32,7 +32,7 @@ impl Folder {
     }
 
     /// The same of a changed device.
-    pub fn image_with(&self, name: &str, scheme: &str, change: impl Fn(&mut Device)) -> PathBuf {
+    pub fn image_with(&self, name: &str, scheme: &str, change: impl Fn(&mut DeviceSpec)) -> PathBuf {
         let geometry = Geometry {
             channels: 2,
             luns_per_channel: 2,
@@ -43,7 +43,7 @@ impl Folder {
             oob_bytes: 64,
         };
         let path = self.0.join(name);
-        let mut device = Device::tiny(geometry, 1500);
+        let mut device = DeviceSpec::tiny(geometry, 1500);
         change(&mut device);
         // As little memory for mapping as the scheme agrees to.
         let mut cache = 16 << 10;

@@ -3,7 +3,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::clock::below;
 use super::*;
-use crate::{Device, SimOptions};
+use crate::{DeviceSpec, SimOptions};
 
 fn geometry() -> Geometry {
     Geometry {
@@ -18,7 +18,7 @@ fn geometry() -> Geometry {
 }
 
 fn array(options: SimOptions) -> SimNand<NoClock> {
-    let device = Device::tiny(geometry(), 100);
+    let device = DeviceSpec::tiny(geometry(), 100);
     SimNand::new(&device, NoClock::new(), SimOptions { keep_stale: true, ..options })
 }
 

@@ -26,9 +26,9 @@ const PRESETS: [(&str, &str); 7] = [
     ("slow-512m", include_str!("../../devices/slow-512m.toml")),
 ];
 
-/// One SSD.
+/// An SSD as a device file describes it: size and shape, timing, energy and spare space.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Device {
+pub struct DeviceSpec {
     /// Short name, by which presets are asked for and results are labelled.
     pub name: String,
     /// What it is, in one line.
@@ -111,35 +111,35 @@ impl Problem {
     }
 }
 
-impl Device {
-    /// Names that [`Device::named`] knows, in the order in which they are listed to users.
+impl DeviceSpec {
+    /// Names that [`DeviceSpec::named`] knows, in the order in which they are listed to users.
     pub fn presets() -> [&'static str; PRESETS.len()] {
         PRESETS.map(|(name, _)| name)
     }
 
     /// The preset of this name; an error lists the names there are.
-    pub fn named(name: &str) -> Result<Device, DeviceError> {
+    pub fn named(name: &str) -> Result<DeviceSpec, DeviceError> {
         match PRESETS.iter().find(|(preset, _)| *preset == name) {
-            Some((preset, text)) => Device::parse(&format!("{preset}.toml"), text),
+            Some((preset, text)) => DeviceSpec::parse(&format!("{preset}.toml"), text),
             None => Err(DeviceError::Unknown { name: name.into(), why: "no preset has this name".into() }),
         }
     }
 
     /// A preset or, if none has this name, the device in the file of this path.
-    pub fn load(name_or_path: &str) -> Result<Device, DeviceError> {
+    pub fn load(name_or_path: &str) -> Result<DeviceSpec, DeviceError> {
         if PRESETS.iter().any(|(preset, _)| *preset == name_or_path) {
-            return Device::named(name_or_path);
+            return DeviceSpec::named(name_or_path);
         }
         let text =
             std::fs::read_to_string(Path::new(name_or_path)).map_err(|error| DeviceError::Unknown {
                 name: name_or_path.into(),
                 why: format!("no preset has this name, and as a file it cannot be read ({error})"),
             })?;
-        Device::parse(name_or_path, &text)
+        DeviceSpec::parse(name_or_path, &text)
     }
 
     /// The device that a TOML text describes; `file` is its name in errors.
-    pub fn parse(file: &str, text: &str) -> Result<Device, DeviceError> {
+    pub fn parse(file: &str, text: &str) -> Result<DeviceSpec, DeviceError> {
         parse::parse(file, text)
     }
 
@@ -147,8 +147,8 @@ impl Device {
     ///
     /// # Panics
     /// If the geometry or the exported capacity is impossible; the message is the sentence a file would get.
-    pub fn tiny(geometry: Geometry, exported_pages: u32) -> Device {
-        let device = Device {
+    pub fn tiny(geometry: Geometry, exported_pages: u32) -> DeviceSpec {
+        let device = DeviceSpec {
             name: "tiny".into(),
             what: "a small device for tests".into(),
             geometry,
@@ -215,7 +215,7 @@ impl Device {
     }
 
     /// The same device with another exported capacity, a multiple of the page size.
-    pub fn with_exported_bytes(mut self, bytes: u64) -> Result<Device, DeviceError> {
+    pub fn with_exported_bytes(mut self, bytes: u64) -> Result<DeviceSpec, DeviceError> {
         let pages = self.exported_pages_of(bytes);
         self.exported_pages = pages.map_err(|problem| self.error(problem))?;
         self.check()?;
@@ -320,5 +320,5 @@ fn geometry_problem(error: GeometryError) -> Problem {
 }
 
 fn presets_in_words() -> String {
-    Device::presets().join(", ")
+    DeviceSpec::presets().join(", ")
 }

@@ -3,7 +3,7 @@
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use toml::de::{DeTable, DeValue};
 
-use super::{Device, DeviceError};
+use super::{DeviceError, DeviceSpec};
 use crate::energy::EnergyModel;
 use crate::timing::Policy;
 use crate::Geometry;
@@ -146,7 +146,7 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     bytes.ok_or_else(|| SizeError(text.to_owned()))
 }
 
-pub(super) fn parse(file: &str, text: &str) -> Result<Device, DeviceError> {
+pub(super) fn parse(file: &str, text: &str) -> Result<DeviceSpec, DeviceError> {
     let error = |line: usize, what: String| DeviceError::File { file: file.into(), line, what };
     let parsed: DeviceFile = toml::from_str(text).map_err(|e| {
         let (line, what) = in_words(text, &e);
@@ -167,7 +167,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Device, DeviceError> {
         page_bytes,
         oob_bytes,
     } = parsed.geometry;
-    let mut device = Device {
+    let mut device = DeviceSpec {
         name: parsed.name,
         what: parsed.what,
         geometry: Geometry {

@@ -31,17 +31,17 @@ erase_us = 2000
 fn refused(from: &str, to: &str, sentence: &str) {
     let text = sound().replacen(from, to, 1);
     assert_ne!(text, sound(), "nothing replaced");
-    assert_eq!(Device::parse("my.toml", &text).unwrap_err().to_string(), sentence);
+    assert_eq!(DeviceSpec::parse("my.toml", &text).unwrap_err().to_string(), sentence);
 }
 
 #[test]
 fn presets_have_the_papers_numbers() {
     let numbers = |name: &str| {
-        let d = Device::named(name).unwrap();
+        let d = DeviceSpec::named(name).unwrap();
         let g = &d.geometry;
         assert_eq!(d.name, name);
         assert_eq!(d.raw_bytes(), d.exported_bytes() + d.over_provisioning_bytes());
-        assert_eq!(Device::load(name).unwrap(), d);
+        assert_eq!(DeviceSpec::load(name).unwrap(), d);
         let shape = (g.dies(), g.pages_per_block, g.page_bytes);
         (shape, (d.read_ns, d.program_ns, d.erase_ns), d.raw_bytes(), d.exported_bytes())
     };
@@ -54,29 +54,29 @@ fn presets_have_the_papers_numbers() {
     assert_eq!(numbers("tpftl-16g"), ((1, 64, 4096), tpftl_times, 75_367 * 64 * 4096, 16 * GIB));
     let slc_times = (130_900, 405_900, 2_000_000);
     assert_eq!(numbers("flashsim-slc"), ((1, 64, 2048), slc_times, 68_813 * 64 * 2048, 8 * GIB));
-    let slow = Device::named("slow-512m").unwrap();
+    let slow = DeviceSpec::named("slow-512m").unwrap();
     assert_eq!((slow.geometry.dies(), slow.read_ns, slow.program_ns), (8, 2_000_000, 4_000_000));
-    assert_eq!(Device::presets().len(), 7);
+    assert_eq!(DeviceSpec::presets().len(), 7);
 }
 
 #[test]
 fn spare_space_is_as_the_papers_say() {
     let spare_of_exported = |name: &str| {
-        let d = Device::named(name).unwrap();
+        let d = DeviceSpec::named(name).unwrap();
         d.over_provisioning_bytes() as f64 / d.exported_bytes() as f64
     };
     for (name, share) in [("tpftl-512m", 0.15), ("tpftl-16g", 0.15), ("flashsim-slc", 0.05)] {
         let found = spare_of_exported(name);
         assert!(found >= share && found < share + 0.0005, "{name}: {found}");
     }
-    let d4 = Device::named("d4").unwrap();
+    let d4 = DeviceSpec::named("d4").unwrap();
     assert!((d4.utilisation() - 0.8).abs() < 1e-6);
-    assert_eq!(Device::named("femu-32g").unwrap().utilisation(), 0.9375);
+    assert_eq!(DeviceSpec::named("femu-32g").unwrap().utilisation(), 0.9375);
 }
 
 #[test]
 fn the_mobile_device_has_bad_blocks_and_still_32_gib() {
-    let d = Device::named("ufs-32g").unwrap();
+    let d = DeviceSpec::named("ufs-32g").unwrap();
     assert_eq!((d.factory_bad_blocks(), d.sram_bytes), (166, Some(2 << 20)));
     let good = d.raw_bytes() - u64::from(d.factory_bad_blocks()) * (2 << 20);
     assert!(good >= 32 * GIB, "{good}");
@@ -84,23 +84,23 @@ fn the_mobile_device_has_bad_blocks_and_still_32_gib() {
 
 #[test]
 fn a_transfer_carries_page_and_oob() {
-    let d4 = Device::named("d4").unwrap();
+    let d4 = DeviceSpec::named("d4").unwrap();
     assert_eq!(d4.times().transfer_ns, 10_400);
-    let femu = Device::named("femu-32g").unwrap();
+    let femu = DeviceSpec::named("femu-32g").unwrap();
     assert_eq!(femu.times().transfer_ns, 0);
     assert_eq!((femu.times().read_ns, femu.times().controller_cores), (40_000, 1));
 }
 
 #[test]
 fn a_file_may_leave_out_what_has_a_default() {
-    let d = Device::parse("my.toml", &sound()).unwrap();
+    let d = DeviceSpec::parse("my.toml", &sound()).unwrap();
     assert_eq!((d.policy, d.host_overhead_ns, d.host_cpus, d.controller_cores), (Policy::Fcfs, 0, 1, 1));
     assert_eq!((d.factory_bad_ppm, d.sram_bytes, d.channel_mb_s), (0, None, 0.0));
     assert_eq!(d.energy, EnergyModel::default());
     let all = sound()
         .replace("[geometry]", "policy = \"host-reads-first\"\nsram = 65536\nfactory_bad_ppm = 5\n[geometry]")
         + "suspend_us = 1.5\nchannel_mb_s = 800\n[host]\noverhead_us = 2\ncpus = 4\n[controller]\ncores = 3\n";
-    let d = Device::parse("my.toml", &all).unwrap();
+    let d = DeviceSpec::parse("my.toml", &all).unwrap();
     assert_eq!(
         (d.policy, d.host_overhead_ns, d.host_cpus, d.controller_cores),
         (Policy::HostReadsFirst, 2000, 4, 3)
@@ -111,7 +111,7 @@ fn a_file_may_leave_out_what_has_a_default() {
 
 #[test]
 fn exported_capacity_can_be_changed_within_reason() {
-    let d = Device::parse("my.toml", &sound()).unwrap();
+    let d = DeviceSpec::parse("my.toml", &sound()).unwrap();
     let other = d.clone().with_exported_bytes(8 << 20).unwrap();
     assert_eq!((other.exported_pages, other.over_provisioning_bytes()), (2048, 8 << 20));
     let error = |bytes| d.clone().with_exported_bytes(bytes).unwrap_err().to_string();
@@ -245,20 +245,20 @@ fn times_counts_and_currents_out_of_range() {
 
 #[test]
 fn text_that_is_not_toml() {
-    let error = Device::parse("my.toml", "name = \"x\"\nwhat what\n").unwrap_err().to_string();
+    let error = DeviceSpec::parse("my.toml", "name = \"x\"\nwhat what\n").unwrap_err().to_string();
     assert!(error.starts_with("my.toml, line 2: ") && error.contains("a device file is TOML"), "{error}");
     assert!(!error.contains('\n'));
 }
 
 #[test]
 fn names_that_nothing_has() {
-    let error = Device::named("femu").unwrap_err().to_string();
+    let error = DeviceSpec::named("femu").unwrap_err().to_string();
     assert_eq!(
         error,
         "device `femu`: no preset has this name; the presets are femu-32g, tpftl-512m, tpftl-16g, flashsim-slc, \
          ufs-32g, d4, slow-512m"
     );
-    let error = Device::load("/nowhere/ssd.toml").unwrap_err().to_string();
+    let error = DeviceSpec::load("/nowhere/ssd.toml").unwrap_err().to_string();
     assert!(error
         .starts_with("device `/nowhere/ssd.toml`: no preset has this name, and as a file it cannot be read"));
 }
@@ -278,6 +278,6 @@ fn sizes_have_units() {
 #[test]
 #[should_panic(expected = "device `tiny`: exported is 81920 bytes")]
 fn a_tiny_device_is_checked_too() {
-    let geometry = Device::parse("my.toml", &sound()).unwrap().geometry;
-    let _ = Device::tiny(Geometry { blocks_per_plane: 1, pages_per_block: 4, ..geometry }, 20);
+    let geometry = DeviceSpec::parse("my.toml", &sound()).unwrap().geometry;
+    let _ = DeviceSpec::tiny(Geometry { blocks_per_plane: 1, pages_per_block: 4, ..geometry }, 20);
 }

@@ -1,10 +1,10 @@
 //! A device as the text that describes it.
 
-use super::Device;
+use super::DeviceSpec;
 use crate::timing::Policy;
 
-impl Device {
-    /// The device file of this device: [`Device::parse`] of it gives the same device.
+impl DeviceSpec {
+    /// The device file of this device: [`DeviceSpec::parse`] of it gives the same device.
     pub fn to_toml(&self) -> String {
         let g = &self.geometry;
         // Digits alone would be an integer, and TOML's end at 2^63.
@@ -59,14 +59,14 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
-    use crate::Device;
+    use crate::DeviceSpec;
 
     #[test]
     fn the_text_of_a_device_describes_it() {
-        for name in Device::presets() {
-            let mut device = Device::named(name).unwrap();
+        for name in DeviceSpec::presets() {
+            let mut device = DeviceSpec::named(name).unwrap();
             device.what = "a \"quoted\" line\nand another".to_owned();
-            assert_eq!(Device::parse("text", &device.to_toml()).unwrap(), device, "{name}");
+            assert_eq!(DeviceSpec::parse("text", &device.to_toml()).unwrap(), device, "{name}");
         }
     }
 }

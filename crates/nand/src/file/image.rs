@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, RenameFlags};
 
 use super::format::{header, parse_header, BadHeader, FORMAT, HEADER_AT, HEADER_BYTES};
 use super::medium::Medium;
-use crate::{Device, DeviceError};
+use crate::{DeviceError, DeviceSpec};
 
 /// Why an image could not be made or opened: one sentence with what, where and what would be right.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub(super) fn failed<'a>(path: &'a Path, what: &'static str) -> impl Fn(io::Erro
 #[derive(Clone, Debug)]
 pub struct Description {
     /// The device.
-    pub device: Device,
+    pub device: DeviceSpec,
     /// What its maker wrote beside: scheme, parameters, cache. The array does not look at it.
     pub settings: String,
 }
@@ -186,7 +186,7 @@ fn read_copy<M: Medium>(medium: &M, path: &Path, at: u64) -> Result<Description,
         _ if whole.is_err() => Err(damaged("the file ends within its header")),
         Err(BadHeader::Damaged) => Err(damaged("the CRC of the header is wrong in both copies")),
         Ok((device, settings)) => {
-            let device = Device::parse(&format!("{} (device)", path.display()), &device)?;
+            let device = DeviceSpec::parse(&format!("{} (device)", path.display()), &device)?;
             Ok(Description { device, settings })
         }
     }

@@ -54,10 +54,10 @@ fn description() -> Description {
         page_bytes: 4096,
         oob_bytes: 64,
     };
-    Description { device: Device::tiny(geometry, 100), settings: "scheme = page".to_owned() }
+    Description { device: DeviceSpec::tiny(geometry, 100), settings: "scheme = page".to_owned() }
 }
 
-use crate::Device;
+use crate::DeviceSpec;
 
 fn oob(kind: PageKind, id: u32, version: u64) -> Oob {
     Oob { kind, id, version, epoch: 1, lost: false }

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::timing::{OpKind, Operation, Timing};
 use crate::{
-    Class, DataBuffer, Device, Done, Fault, Geometry, Hint, Nand, Oob, OpCounts, Pbn, Ppn, Sink, Source,
+    Class, DataBuffer, DeviceSpec, Done, Fault, Geometry, Hint, Nand, Oob, OpCounts, Pbn, Ppn, Sink, Source,
     SpareBytes, SpareRefused,
 };
 
@@ -89,8 +89,8 @@ impl<T: Timing + Clone> Clone for SimNand<T> {
 }
 
 impl<T: Timing> SimNand<T> {
-    /// An erased array. The geometry must have passed [`Geometry::check`], which every [`Device`] has.
-    pub fn new(device: &Device, timing: T, options: SimOptions) -> SimNand<T> {
+    /// An erased array. The geometry must have passed [`Geometry::check`], which every [`DeviceSpec`] has.
+    pub fn new(device: &DeviceSpec, timing: T, options: SimOptions) -> SimNand<T> {
         let geometry = &device.geometry;
         let bad_ppm = options.factory_bad_ppm.unwrap_or(device.factory_bad_ppm);
         let translation_pages = u64::from(device.exported_pages) * 4 / u64::from(geometry.page_bytes);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use nand::{Device, Geometry};
+use nand::{DeviceSpec, Geometry};
 use workload::fio::{self, Amount, BlockSize, JobFile, JobSpec, Pattern};
 use workload::trace::{AddressMap, Ratio, TraceOptions};
 use workload::warm_up::USUAL;
@@ -102,15 +102,15 @@ impl Setup {
 }
 
 /// The device, and whether it was our choice.
-fn device(asked: &Setup, input: &Input) -> Result<(Device, bool), SetupError> {
+fn device(asked: &Setup, input: &Input) -> Result<(DeviceSpec, bool), SetupError> {
     let (device, chosen) = match (&asked.device, input.end()) {
-        (Some(name), _) => (Device::load(name)?, false),
+        (Some(name), _) => (DeviceSpec::load(name)?, false),
         (None, Some(end)) if asked.export.is_none() => {
-            let presets = CHOICE.into_iter().map(Device::named).collect::<Result<Vec<_>, _>>()?;
+            let presets = CHOICE.into_iter().map(DeviceSpec::named).collect::<Result<Vec<_>, _>>()?;
             let fitting = presets.into_iter().find(|device| device.exported_bytes() >= end);
-            (fitting.map_or_else(|| Device::named(DEFAULT_DEVICE), Ok)?, true)
+            (fitting.map_or_else(|| DeviceSpec::named(DEFAULT_DEVICE), Ok)?, true)
         }
-        (None, end) => (Device::named(DEFAULT_DEVICE)?, end.is_none()),
+        (None, end) => (DeviceSpec::named(DEFAULT_DEVICE)?, end.is_none()),
     };
     let device = match asked.export {
         Some(bytes) => device.with_exported_bytes(bytes)?,
@@ -125,12 +125,12 @@ fn device(asked: &Setup, input: &Input) -> Result<(Device, bool), SetupError> {
 /// A device with a `factor`-th of the `parts` that `count` names, and of the exported capacity; as it is
 /// without a factor.
 fn smaller(
-    mut device: Device,
+    mut device: DeviceSpec,
     factor: Option<u32>,
     key: &str,
     parts: &str,
     count: fn(&mut Geometry) -> &mut u32,
-) -> Result<Device, SetupError> {
+) -> Result<DeviceSpec, SetupError> {
     let Some(factor) = factor else { return Ok(device) };
     let number = *count(&mut device.geometry);
     let name = &device.name;
@@ -199,7 +199,7 @@ fn job_file(path: &Path) -> Result<JobFile, InputError> {
 fn replay(
     setup: &Setup,
     input: &Input,
-    device: &Device,
+    device: &DeviceSpec,
     chosen: bool,
     notes: &mut Vec<String>,
 ) -> Result<Measured, SetupError> {
@@ -308,7 +308,7 @@ fn load(
 fn addresses(
     setup: &Setup,
     input: &Input,
-    device: &Device,
+    device: &DeviceSpec,
     chosen: bool,
     notes: &mut Vec<String>,
 ) -> Result<(AddressMap, String), SetupError> {
@@ -387,7 +387,7 @@ fn remarks(path: &Path, scan: &Scan) -> Vec<String> {
 /// What runs before measuring; `own` is the job file's.
 fn warm_up(
     setup: &Setup,
-    device: &Device,
+    device: &DeviceSpec,
     own: Option<Vec<PhaseSpec>>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<PhaseSpec>, SetupError> {
@@ -422,7 +422,7 @@ fn warm_up(
 
 /// Random reads that push the entries which writes left dirty out of the mapping cache. A scheme that writes
 /// such entries back one by one would otherwise spend the whole of a short trace on the warm-up's.
-fn settling(cache: CacheSize, device: &Device) -> Result<PhaseSpec, BadValue> {
+fn settling(cache: CacheSize, device: &DeviceSpec) -> Result<PhaseSpec, BadValue> {
     let entries = cache.bytes(device.exported_pages)? / SMALLEST_ENTRY_BYTES;
     let reads = (SETTLING_READS * entries).min(2 * u64::from(device.exported_pages)).max(1);
     let name = format!("then {} random reads, which clean the mapping cache", whole(reads));
@@ -430,7 +430,7 @@ fn settling(cache: CacheSize, device: &Device) -> Result<PhaseSpec, BadValue> {
 }
 
 /// One sequential read of the device, which does the same and leaves what sequential requests leave.
-fn sweep(device: &Device) -> PhaseSpec {
+fn sweep(device: &DeviceSpec) -> PhaseSpec {
     let bytes = workload::warm_up::REQUEST_BYTES;
     let name = "then one sequential read in 512 KiB, which cleans the mapping cache".to_owned();
     all_reads(name, Pattern::Read, bytes, device.exported_bytes().div_ceil(bytes))
@@ -446,7 +446,7 @@ fn all_reads(name: String, rw: Pattern, bytes: u64, reads: u64) -> PhaseSpec {
 }
 
 /// The mapping cache as asked for, else the device's memory, else a share.
-fn cache(setup: &Setup, device: &Device) -> CacheSize {
+fn cache(setup: &Setup, device: &DeviceSpec) -> CacheSize {
     setup.cache.unwrap_or(device.sram_bytes.map_or(DEFAULT_CACHE, CacheSize::Bytes))
 }
 
@@ -454,7 +454,7 @@ fn cache(setup: &Setup, device: &Device) -> CacheSize {
 fn trace_as_warm_up(
     path: &Path,
     setup: &Setup,
-    device: &Device,
+    device: &DeviceSpec,
     notes: &mut Vec<String>,
 ) -> Result<PhaseSpec, SetupError> {
     let read = TraceOptions { strict: setup.strict, ..TraceOptions::default() };

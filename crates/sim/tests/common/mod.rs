@@ -1,12 +1,12 @@
 //! A small device and short workloads.
 #![allow(dead_code)]
 
-use nand::{Device, Geometry};
+use nand::{DeviceSpec, Geometry};
 use sim::{Experiment, Load, PhaseSpec};
 use workload::fio::{BlockSize, JobSpec, Pattern, Phase};
 
 /// 64 dies, 64 superblocks of 64 x 32 pages of 4 KiB (512 MiB); `exported_percent` of them exported.
-pub fn device(exported_percent: u32) -> Device {
+pub fn device(exported_percent: u32) -> DeviceSpec {
     let geometry = Geometry {
         channels: 8,
         luns_per_channel: 8,
@@ -17,11 +17,11 @@ pub fn device(exported_percent: u32) -> Device {
         oob_bytes: 64,
     };
     let exported = geometry.pages() / 100 * exported_percent;
-    Device::tiny(geometry, exported)
+    DeviceSpec::tiny(geometry, exported)
 }
 
 /// 4 dies, 32 superblocks of 4 x 16 pages.
-pub fn tiny() -> Device {
+pub fn tiny() -> DeviceSpec {
     let geometry = Geometry {
         channels: 2,
         luns_per_channel: 2,
@@ -31,7 +31,7 @@ pub fn tiny() -> Device {
         page_bytes: 4096,
         oob_bytes: 64,
     };
-    Device::tiny(geometry, 1200)
+    DeviceSpec::tiny(geometry, 1200)
 }
 
 pub fn job(rw: Pattern, numjobs: u32, iodepth: u32) -> JobSpec {
@@ -60,7 +60,7 @@ pub fn phase(name: &str, jobs: Vec<JobSpec>) -> PhaseSpec {
 }
 
 /// A filled device and these phases.
-pub fn experiment(device: Device, scheme: &str, phases: Vec<PhaseSpec>) -> Experiment {
+pub fn experiment(device: DeviceSpec, scheme: &str, phases: Vec<PhaseSpec>) -> Experiment {
     let mut experiment = Experiment::new(device, scheme);
     experiment.warm_up = vec![PhaseSpec::warm_up(workload::warm_up::FILL)];
     experiment.phases = phases;

@@ -2,7 +2,7 @@ use super::*;
 use crate::Cause;
 use crate::{Device, HostOp, Seen};
 use nand::timing::NoClock;
-use nand::{Device as Preset, Geometry, Oob, SimNand, SimOptions};
+use nand::{DeviceSpec, Geometry, Oob, SimNand, SimOptions};
 
 const EXPORTED: u32 = 1_024;
 const CACHE_BYTES: u64 = 1_792;
@@ -22,7 +22,7 @@ impl Bed {
             page_bytes: 512,
             oob_bytes: 16,
         };
-        let preset = Preset::tiny(geometry, EXPORTED);
+        let preset = DeviceSpec::tiny(geometry, EXPORTED);
         let array = SimNand::new(&preset, NoClock::default(), SimOptions::default());
         let mut config = Config::new(EXPORTED, CACHE_BYTES);
         for (name, value) in parameters {
@@ -203,7 +203,7 @@ fn a_stale_bit_is_caught_by_the_check() {
 
 #[test]
 fn without_cross_group_allocation_every_group_needs_its_own_room() {
-    let preset = Preset::named("femu-32g").unwrap();
+    let preset = DeviceSpec::named("femu-32g").unwrap();
     let array = SimNand::new(&preset, NoClock::default(), SimOptions::default());
     let mut config = Config::new(7 << 20, 8 << 20);
     config.parameters.insert("techniques".to_owned(), "igb".to_owned());
@@ -269,7 +269,7 @@ fn blocks_of_groups_are_found_again_after_a_cut() {
 #[test]
 fn blocks_of_their_own_are_refused_where_they_have_no_room() {
     let error = |letters: &str, exported: u32| {
-        let preset = Preset::named("femu-32g").unwrap();
+        let preset = DeviceSpec::named("femu-32g").unwrap();
         let array = SimNand::new(&preset, NoClock::default(), SimOptions::default());
         let mut config = Config::new(exported, 16 << 20);
         config.parameters.insert(GROUP.0.to_owned(), GROUP.1.to_owned());

@@ -20,7 +20,7 @@ const GEOMETRY: Geometry = Geometry {
 };
 
 fn array(exported: u32) -> SimNand<NoClock> {
-    SimNand::new(&nand::Device::tiny(GEOMETRY, exported), NoClock::new(), SimOptions::default())
+    SimNand::new(&nand::DeviceSpec::tiny(GEOMETRY, exported), NoClock::new(), SimOptions::default())
 }
 
 /// A device that is written once in order, with this much memory a page.
@@ -156,7 +156,7 @@ fn a_small_budget_costs_some_second_reads_first_and_then_a_smaller_log() {
 fn a_translation_page_that_is_lost_is_made_anew() {
     let exported = GEOMETRY.pages() / 100 * 90;
     let options = SimOptions { lost_translation_ppm: 200_000, seed: 7, ..SimOptions::default() };
-    let nand = SimNand::new(&nand::Device::tiny(GEOMETRY, exported), NoClock::new(), options);
+    let nand = SimNand::new(&nand::DeviceSpec::tiny(GEOMETRY, exported), NoClock::new(), options);
     let config = Config::new(exported, u64::from(exported) * 27 / 80);
     let mut device: Tested = Device::open(nand, &config).expect("it fits");
     write(&mut device, (0..exported).step_by(32), 32);

@@ -4,9 +4,9 @@ use super::*;
 use crate::Fault;
 
 /// 64 blocks of 64 pages.
-fn device() -> Device {
+fn device() -> DeviceSpec {
     let geometry = Geometry { blocks_per_plane: 8, pages_per_block: 64, ..small().geometry };
-    Device::tiny(geometry, 1024)
+    DeviceSpec::tiny(geometry, 1024)
 }
 
 fn faulty(options: SimOptions) -> SimNand<NoClock> {
@@ -49,7 +49,7 @@ fn factory_bad_blocks_are_a_share_by_seed() {
 
 #[test]
 fn the_device_says_how_many_blocks_are_bad_unless_the_options_do() {
-    let device = Device { factory_bad_ppm: 500_000, ..device() };
+    let device = DeviceSpec { factory_bad_ppm: 500_000, ..device() };
     let count = |options| {
         let nand = SimNand::new(&device, NoClock::new(), options);
         (0..64).filter(|&block| nand.is_bad(Pbn(block))).count()

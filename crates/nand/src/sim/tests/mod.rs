@@ -8,8 +8,8 @@ mod staging;
 
 use crate::timing::{DieUse, NoClock, Operation, Timing};
 use crate::{
-    Class, DataBuffer, Device, Done, Geometry, Lpn, Nand, Oob, PageKind, Pbn, Ppn, SimNand, SimOptions, Sink,
-    Source, SpareBytes, SpareRefused,
+    Class, DataBuffer, DeviceSpec, Done, Geometry, Lpn, Nand, Oob, PageKind, Pbn, Ppn, SimNand, SimOptions,
+    Sink, Source, SpareBytes, SpareRefused,
 };
 
 const WRITE: Class = Class::HostWrite;
@@ -17,7 +17,7 @@ const NOW: Done = Done::READY;
 const TO_HOST: Sink = Sink::Host(Lpn(0));
 
 /// 2 channels x 2 luns x 2 planes x 3 blocks x 4 pages of 512 bytes.
-fn small() -> Device {
+fn small() -> DeviceSpec {
     let geometry = Geometry {
         channels: 2,
         luns_per_channel: 2,
@@ -27,7 +27,7 @@ fn small() -> Device {
         page_bytes: 512,
         oob_bytes: 16,
     };
-    Device::tiny(geometry, 64)
+    DeviceSpec::tiny(geometry, 64)
 }
 
 fn plain() -> SimNand<NoClock> {
@@ -215,7 +215,7 @@ fn a_patch_costs_no_page_and_an_erase_frees_them() {
 
 #[test]
 fn a_large_device_takes_nine_bytes_a_page() {
-    let device = Device::named("femu-32g").unwrap();
+    let device = DeviceSpec::named("femu-32g").unwrap();
     let nand = SimNand::new(&device, NoClock::new(), SimOptions::default());
     let a_page = nand.heap_bytes() as f64 / f64::from(device.geometry.pages());
     assert!((9.0..9.05).contains(&a_page), "{a_page}");
