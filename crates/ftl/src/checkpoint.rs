@@ -31,9 +31,9 @@ const MARGIN: u32 = 4;
 /// Pages trimmed at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trim {
-    /// First page.
+    /// First LPN of the trimmed range.
     pub first: Lpn,
-    /// How many.
+    /// Length of the range, pages.
     pub pages: u32,
     /// The version of having no content.
     pub version: u64,
@@ -50,7 +50,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// An empty journal.
+    /// An empty journal on a device with flash pages of so many bytes.
     pub fn new(page_bytes: u32) -> Journal {
         let per_page = (page_bytes as usize - HEADER) / RECORD;
         Journal {

@@ -99,17 +99,17 @@ impl Stat {
 /// Flash operations by cause and, for reads and programs, by what the page holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Reads `[cause][page kind]`.
+    /// Pages read, `[cause][kind of the page]`.
     pub reads: [[u64; 3]; Cause::COUNT],
     /// Programs `[cause][page kind]`, failed ones included.
     pub programs: [[u64; 3]; Cause::COUNT],
-    /// Erases by cause.
+    /// Blocks erased, by cause; failed ones included.
     pub erases: [u64; Cause::COUNT],
     /// Host pages read, written, trimmed.
     pub host_reads: u64,
-    /// Host pages written.
+    /// Pages that the host wrote, one for each page of a request.
     pub host_writes: u64,
-    /// Host pages trimmed.
+    /// Pages that the host trimmed, mapped or not.
     pub host_trims: u64,
     /// Host page reads by the flash reads they waited for, one after the other: 0, 1, 2, 3, 4 or more.
     pub host_reads_by_flash_reads: [u64; 5],
@@ -135,9 +135,9 @@ pub struct Counters {
     pub gc_hits: u64,
     /// Mappings of pages moved by collection that had to be changed on flash.
     pub gc_misses: u64,
-    /// Data superblocks collected.
+    /// Superblocks with user data that collection, or a merge, has emptied and erased.
     pub collections_data: u64,
-    /// Translation superblocks collected.
+    /// Superblocks with translation pages that collection has emptied and erased.
     pub collections_translation: u64,
     /// Groups of LPNs brought together and learned.
     pub collections_group: u64,
@@ -155,9 +155,9 @@ pub struct Counters {
     pub rebuilt: u64,
     /// Uncorrectable reads, failed programs, failed erases.
     pub uncorrectable: u64,
-    /// Programs that failed.
+    /// Programs that failed; each spends its page.
     pub programs_failed: u64,
-    /// Erases that failed.
+    /// Erases that failed; each makes its block bad.
     pub erases_failed: u64,
     /// Controller work charged, ns.
     pub compute_ns: u64,
@@ -192,12 +192,12 @@ impl Counters {
         self.cmt_hits + self.page_hits + self.model_hits
     }
 
-    /// All flash reads.
+    /// Flash pages read, whatever the cause and the kind of the page.
     pub fn all_reads(&self) -> u64 {
         self.reads.iter().flatten().sum()
     }
 
-    /// All flash programs.
+    /// Flash pages programmed, whatever the cause and the kind of the page.
     pub fn all_programs(&self) -> u64 {
         self.programs.iter().flatten().sum()
     }

@@ -8,9 +8,9 @@ use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
 /// What a host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOp {
-    /// Read pages.
+    /// Deliver the newest content of the pages.
     Read,
-    /// Write pages.
+    /// Give the pages new content.
     Write,
     /// Forget pages (discard, deallocate).
     Trim,
@@ -34,14 +34,14 @@ pub enum Seen {
 pub struct Outcome {
     /// When its last page is done.
     pub done: Done,
-    /// Pages that failed.
+    /// Pages of the request that could not be read or written.
     pub failed: u32,
 }
 
 /// A request that cannot be carried out at all.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub enum HostError {
-    /// Past the end.
+    /// The request reaches past the last page that the device exports.
     #[error("request for pages {first}..{end} is outside the device, which has {exported} pages")]
     Outside {
         /// First page asked for.
@@ -113,7 +113,7 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         std::mem::take(&mut self.flash.counters)
     }
 
-    /// The array.
+    /// The flash array below the FTL, for what it counts and for its clock.
     #[inline]
     pub fn nand(&self) -> &N {
         self.flash.nand()

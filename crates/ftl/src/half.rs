@@ -5,7 +5,7 @@
 pub struct Half(pub u16);
 
 impl Half {
-    /// 1.
+    /// The number 1: sign 0, exponent 15, fraction 0.
     pub const ONE: Half = Half(0x3c00);
 
     /// The nearest one; beyond the greatest, the greatest.

@@ -1,15 +1,15 @@
 //! Doubly linked lists through the elements of an array: the order of use of what is cached, and queues of
 //! superblocks.
 
-/// No element.
+/// In place of an index: there is no such element.
 pub const NONE: u32 = u32::MAX;
 
 /// An element's neighbours, or [`NONE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Links {
-    /// Towards the head.
+    /// Index of the neighbour towards the head.
     pub prev: u32,
-    /// Towards the tail.
+    /// Index of the neighbour towards the tail.
     pub next: u32,
 }
 

@@ -137,11 +137,11 @@ pub trait Pages: Clone + std::fmt::Debug + Send + 'static {
 /// A unit as it is on flash, read free of charge.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit<'a, N, P> {
-    /// The array.
+    /// The door to the array, for looking only.
     pub flash: &'a Flash<N>,
     /// The mapping on flash.
     pub pages: &'a P,
-    /// Which unit.
+    /// VTPN of the unit.
     pub unit: Vtpn,
     /// The content of its page.
     pub content: &'a [u8],
@@ -215,7 +215,7 @@ pub struct Moved {
     pub lpn: Lpn,
     /// The LPN's place in its unit.
     pub slot: u32,
-    /// Where it was.
+    /// PPN of the original.
     pub from: Ppn,
     /// Where the copy is.
     pub to: Ppn,

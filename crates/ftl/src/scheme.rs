@@ -40,7 +40,7 @@ pub struct Info {
 pub struct Alias {
     /// The name, and what it means. The parameters are the scheme's.
     pub info: Info,
-    /// What is set.
+    /// Parameters that the name sets, as (parameter, value).
     pub parameters: &'static [(&'static str, &'static str)],
 }
 
@@ -177,7 +177,7 @@ impl Memory {
 /// A translation page of which something is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedPage {
-    /// Which one.
+    /// VTPN of the translation page.
     pub vtpn: Vtpn,
     /// Its entries in memory.
     pub entries: u32,

@@ -20,9 +20,9 @@ pub struct Stream(pub usize);
 impl Stream {
     /// What the host writes.
     pub const HOST: Stream = Stream(0);
-    /// What collection moves.
+    /// Pages with user data that collection copies.
     pub const COLLECTION: Stream = Stream(1);
-    /// Translation pages.
+    /// Translation pages, whoever has them written.
     pub const TRANSLATION: Stream = Stream(2);
     /// Checkpoints and the trim journal.
     pub const METADATA: Stream = Stream(3);
@@ -38,13 +38,13 @@ impl Stream {
 /// Where a superblock is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Erased.
+    /// Erased, and open to any stream.
     Free,
     /// A stream writes it.
     Open,
     /// Full, or abandoned by its stream.
     Closed,
-    /// Being emptied.
+    /// A victim: collection copies its valid pages and then erases it.
     Collecting,
     /// Every block of it is bad.
     Dead,

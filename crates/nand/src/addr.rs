@@ -23,7 +23,7 @@ pub struct Vtpn(pub u32);
 /// A physical page spelled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageAddress {
-    /// Channel, `0..channels`.
+    /// Channel that the die hangs on, `0..channels`.
     pub channel: u32,
     /// Lun (die) on its channel, `0..luns_per_channel`.
     pub lun: u32,
@@ -261,7 +261,7 @@ impl Divisor {
         Divisor { reciprocal: u64::MAX / u64::from(divisor), divisor }
     }
 
-    /// Quotient and remainder.
+    /// Quotient and remainder of `n` by the divisor, without a division instruction.
     #[inline(always)]
     pub fn divide(self, n: u32) -> (u32, u32) {
         let quotient = (((u128::from(n) + 1) * u128::from(self.reciprocal)) >> 64) as u32;

@@ -22,14 +22,14 @@ use crate::results::Kind;
 use crate::run::{new_rig, queued, reserved, run_phase};
 use crate::spec::{CacheSize, Load, PhaseSpec, Series, FULL_TABLE_ENTRY_BYTES};
 
-/// What to measure.
+/// Which schemes, devices and loads are measured, and for how long.
 #[derive(Clone, Debug)]
 pub struct BenchOptions {
     /// Schemes by name; all that are registered when empty.
     pub schemes: Vec<String>,
     /// Multiplies the numbers of requests; 1.0 takes some 10 s a scheme.
     pub effort: f64,
-    /// The large device.
+    /// The large device, for reads and for writes without a clock.
     pub device: DeviceSpec,
     /// The small one; none leaves it out.
     pub small: Option<DeviceSpec>,
@@ -66,7 +66,7 @@ impl BenchOptions {
 /// What was measured. All rates are per second of the thread's processor time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BenchReport {
-    /// The large device.
+    /// Name of the large device.
     pub device: String,
     /// By scheme, on the large device.
     pub schemes: Vec<SchemeBench>,
@@ -79,11 +79,11 @@ pub struct BenchReport {
 /// One scheme on the large device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchemeBench {
-    /// The scheme.
+    /// Name of the scheme, with its parameters.
     pub scheme: String,
     /// Preconditioning: sequential writes of 512 KiB with the clock off, s.
     pub precondition_s: f64,
-    /// Bytes of it.
+    /// Bytes that preconditioning wrote.
     pub precondition_bytes: u64,
     /// Memory of array and scheme after it, bytes a physical page; `None` where the system does not tell.
     pub bytes_per_page: Option<f64>,
@@ -119,9 +119,9 @@ pub struct Rate {
     pub write_amplification: Option<f64>,
     /// Requests a second of simulated time; `None` without a clock.
     pub simulated_iops: Option<f64>,
-    /// Requests measured.
+    /// Host requests that the measured time covers.
     pub requests: u64,
-    /// Processor time, s.
+    /// Processor time of the measuring thread, s.
     pub seconds: f64,
 }
 

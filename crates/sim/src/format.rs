@@ -130,9 +130,9 @@ pub fn maybe(value: Option<f64>, of: impl Fn(f64) -> String) -> String {
 pub enum Unit {
     /// A share of one, as percent.
     Share,
-    /// A ratio.
+    /// A ratio of two numbers of one unit, such as write amplification.
     Factor,
-    /// Things counted.
+    /// A count, written with a suffix for thousands and millions.
     Count,
     /// Microseconds.
     Micros,

@@ -15,7 +15,7 @@ pub struct Look {
     pub stats: &'static [Stat],
     /// Latencies since then, by [`workload::Kind::ALL`]. Nothing without a clock.
     pub latency: Vec<Latency>,
-    /// Virtual time, ns.
+    /// Virtual time since the run began, ns.
     pub now_ns: u64,
     /// Where the dies' time went, since the clock began.
     pub dies: Vec<DieUse>,
@@ -25,9 +25,9 @@ pub struct Look {
     pub bad_blocks: (u32, bool),
     /// Pages that hold user data.
     pub valid_pages: u64,
-    /// Erase counts.
+    /// Least, mean and most erases of a block.
     pub wear: WearSpread,
-    /// Mapping memory.
+    /// Controller memory that the mapping takes now, by part, bytes.
     pub memory: Memory,
 }
 

@@ -11,7 +11,7 @@ pub enum Verify {
     Sampled,
     /// Every page; 4 bytes of memory each.
     Full,
-    /// None. Benchmarks alone.
+    /// No page: for benchmarks alone.
     Off,
 }
 
@@ -38,11 +38,11 @@ pub struct Reference {
 /// A page that did not hold what it must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The page.
+    /// LPN of the page.
     pub lpn: Lpn,
     /// Version it must have, less multiples of 2^32 - 2; `None` for a page that must hold nothing.
     pub expected: Option<u32>,
-    /// What was found.
+    /// OOB of the page that was read; `None` when nothing was mapped.
     pub found: Option<Oob>,
 }
 

@@ -21,7 +21,7 @@ const BUILT_IN: &str = "built in";
 /// One scheme on one device under one workload.
 #[derive(Clone)]
 pub struct Experiment {
-    /// The device.
+    /// Geometry, times and policy of the flash.
     pub device: nand::DeviceSpec,
     /// Pages the host sees; the device's own number unless given.
     pub exported_pages: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Experiment {
     pub until_worn: bool,
     /// Flush at the end, cut the power, and recover.
     pub power_cut: bool,
-    /// The clock.
+    /// Model of time for the measured phases.
     pub timing: TimingModel,
     /// Run first, with the clock off, and not measured.
     pub warm_up: Vec<PhaseSpec>,
@@ -67,7 +67,7 @@ pub struct Experiment {
     pub host_overhead_ns: Option<u64>,
     /// Host processors that share it; the device's own unless given.
     pub host_cpus: Option<u32>,
-    /// The time series.
+    /// How often a point of the time series is taken.
     pub series: Series,
     /// Name of the workload in results.
     pub workload: String,
@@ -127,7 +127,7 @@ impl Experiment {
 /// Memory for mapping structures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CacheSize {
-    /// So many bytes.
+    /// A number of bytes, the same on every device.
     Bytes(u64),
     /// So much of the full page-level table of the exported capacity, counted with
     /// [`FULL_TABLE_ENTRY_BYTES`] a page: 0.03 of 30 GiB in 4 KiB pages is 1.8 MiB.
@@ -208,7 +208,7 @@ impl std::str::FromStr for CacheSize {
     }
 }
 
-/// The clock.
+/// Model of time: when an operation begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimingModel {
     /// A queue per die and channel.
@@ -218,7 +218,7 @@ pub enum TimingModel {
     },
     /// Dies booked at submission, as FEMU does.
     Reserved,
-    /// None: for counting.
+    /// No operation takes time: for counting.
     NoClock,
 }
 
@@ -247,7 +247,7 @@ pub enum Series {
     Auto,
     /// One point every so many ns. Past 65,536 points the interval doubles.
     Every(u64),
-    /// None.
+    /// No time series.
     Off,
 }
 
@@ -256,7 +256,7 @@ pub enum Series {
 pub struct PhaseSpec {
     /// Its name in results.
     pub name: String,
-    /// Its requests.
+    /// Requests that it makes, and when.
     pub load: Load,
     /// Host software's time in this phase; the experiment's unless given.
     pub host: Option<HostTime>,
@@ -296,7 +296,7 @@ pub enum Load {
 }
 
 impl PhaseSpec {
-    /// A phase.
+    /// A phase of that name, with the experiment's host software.
     pub fn new(name: impl Into<String>, load: Load) -> PhaseSpec {
         PhaseSpec { name: name.into(), load, host: None }
     }

@@ -12,7 +12,7 @@ use prefetch_index::prefetch_index;
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct Entry {
-    /// Whose mapping.
+    /// The LPN that the entry maps.
     pub lpn: Lpn,
     /// The PPN, or [`crate::table::UNMAPPED`].
     pub ppn: u32,
@@ -92,7 +92,7 @@ impl Entries {
         self.index.contains(lpn)
     }
 
-    /// Entries present.
+    /// Entries in the cache now, not counting free places.
     #[inline]
     pub fn len(&self) -> usize {
         self.index.len()

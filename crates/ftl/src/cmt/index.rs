@@ -35,7 +35,7 @@ impl Index {
         }
     }
 
-    /// LPNs held.
+    /// LPNs that have a slot now.
     #[inline]
     pub fn len(&self) -> usize {
         self.len

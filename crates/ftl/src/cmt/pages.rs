@@ -69,7 +69,7 @@ impl PageCache {
         }
     }
 
-    /// Pages cached.
+    /// Translation pages in the cache now.
     pub fn len(&self) -> usize {
         self.used.len() as usize
     }
@@ -246,7 +246,7 @@ impl PageCache {
         self.free = frame;
     }
 
-    /// Uses a frame.
+    /// Makes the page in a frame the most recently used one.
     #[inline]
     pub fn touch(&mut self, frame: u32) {
         self.used.touch(&mut self.frames, frame);
@@ -273,7 +273,7 @@ impl PageCache {
         Ok(done)
     }
 
-    /// Some dirty frame.
+    /// A frame whose page is newer than on flash; `None` when all are clean.
     pub fn find_dirty(&mut self) -> Option<u32> {
         for _ in 0..self.frames.len() {
             self.cursor = if self.cursor + 1 < self.frames.len() { self.cursor + 1 } else { 0 };

@@ -33,12 +33,12 @@ impl SegmentedLru {
         }
     }
 
-    /// Entries present.
+    /// Entries in both segments now.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Entries at most.
+    /// Entries that both segments hold at most.
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -101,7 +101,7 @@ impl SegmentedLru {
         tails.into_iter().find(|&slot| slot != NONE).map(|slot| self.entries.get(slot))
     }
 
-    /// Drops an entry.
+    /// Takes the entry of an LPN out of its segment; `None` when there is none.
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) -> Option<Entry> {
         let slot = self.entries.find(lpn)?;

@@ -253,7 +253,7 @@ impl TwoLevel {
         }
     }
 
-    /// The coldest node.
+    /// The TP node with the lowest mean hotness of its entries; `None` when the cache is empty.
     #[inline]
     pub fn coldest(&self) -> Option<Vtpn> {
         self.heap.first().map(|&word| Vtpn(vtpn_of(word) as u32))

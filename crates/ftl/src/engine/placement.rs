@@ -14,7 +14,7 @@ use std::ops::Range;
 /// What the engine and its collector work on.
 #[derive(Clone, Debug)]
 pub struct Parts<M: Mapping, P> {
-    /// Where LPNs are.
+    /// The part of the mapping that is in memory.
     pub mapping: M,
     /// The mapping on flash.
     pub pages: M::Pages,
@@ -132,15 +132,15 @@ impl<M: Update> Placement<M> for HostStream {
 /// Pages to bring together into one stream: those of consecutive LPNs, wherever they lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gathering {
-    /// Where to.
+    /// Stream that the copies are written to.
     pub stream: Stream,
-    /// Why.
+    /// Cause that reads and programs of the copies are counted under.
     pub cause: Cause,
     /// Steps for each page that the host writes.
     pub pace: u32,
 }
 
-/// What makes room.
+/// What is done to make room for the host's next pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Room {
     /// The superblock that the policy chooses is emptied.

@@ -47,7 +47,7 @@ pub struct Flash<N> {
 /// What a device that recovers while it runs knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    /// What was valid.
+    /// Superblocks and valid pages as they were before the recovery.
     pub space: Space,
     /// LPNs whose translation pages could not be read, in ranges.
     pub lost: Vec<Range<u32>>,

@@ -17,7 +17,7 @@ pub struct Layout {
     pub units: u32,
     /// Pages the host sees.
     pub exported_pages: u32,
-    /// Logical blocks.
+    /// Logical blocks that the exported pages fill, the last one perhaps in part.
     pub logical_blocks: u32,
     /// Log blocks at most.
     pub log_blocks: u32,
@@ -55,7 +55,7 @@ struct Regions {
 /// What the spare blocks of a narrow pool are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// Log blocks.
+    /// Blocks for the log.
     pub log: u32,
     /// Blocks that merges under way hold.
     pub merging: u32,

@@ -18,7 +18,7 @@ const FILLER: Content = Content { version: 0, lost: true };
 
 /// What became of a page that was to be copied.
 pub(super) enum Copied {
-    /// The program failed.
+    /// The program failed, and the block that it was in takes no more pages.
     Failed,
     /// No page has this place; a filler keeps it.
     Filler,

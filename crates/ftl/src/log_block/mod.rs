@@ -86,7 +86,7 @@ pub(crate) const LOG: Parameter =
 /// A page that the host writes, and the request it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct HostPage {
-    /// The page.
+    /// LPN of the page.
     pub lpn: Lpn,
     /// Pages of the request from this one on.
     pub rest: u32,
@@ -194,7 +194,7 @@ pub trait Policy: Sized + Clone + Send + 'static {
 /// Block map, log map and pool: the state of any log-block FTL.
 #[derive(Clone, Debug)]
 pub struct Core {
-    /// Blocks.
+    /// Blocks in use and free NAND blocks.
     pub pool: Pool,
     layout: Layout,
     exported_pages: u32,
@@ -235,7 +235,7 @@ impl Core {
         }
     }
 
-    /// The sizes.
+    /// Sizes of blocks, of the log and of what is kept beside it, in pages and blocks.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

@@ -220,7 +220,7 @@ impl Pool {
         self.blocks[block as usize].next
     }
 
-    /// Valid pages.
+    /// Pages of a block that hold the newest content of their LPN.
     #[inline]
     pub fn valid(&self, block: u32) -> u32 {
         self.blocks[block as usize].valid

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 /// others count as full merges, with the log block as the fresh block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum InOrder {
-    /// None.
+    /// No merge: each of them counts as a full one.
     #[default]
     First,
     /// Those where the host went on at the page at which it had stopped when the log block before was merged:
@@ -25,7 +25,7 @@ pub(crate) enum InOrder {
     Stream,
     /// Those where the host wrote at least half of the pages.
     Half,
-    /// All of them.
+    /// All merges of which the host wrote any page.
     Any,
 }
 

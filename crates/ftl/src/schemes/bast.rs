@@ -22,7 +22,7 @@ use crate::scheme::{Config, ConfigError, Info};
 use nand::{Done, Fault, Nand};
 use std::collections::VecDeque;
 
-/// BAST.
+/// BAST: each log block belongs to one logical block.
 pub type BastFtl = LogBlock<Bast>;
 
 /// Which log block belongs to which logical block.

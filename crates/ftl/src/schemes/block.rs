@@ -17,7 +17,7 @@ use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy};
 use crate::scheme::{Config, ConfigError, Info};
 use nand::{Done, Fault, Nand};
 
-/// Block mapping.
+/// Block mapping without a log: an overwrite copies its logical block.
 pub type BlockFtl = LogBlock<Block>;
 
 /// The block being rewritten, if any.

@@ -31,7 +31,7 @@ use crate::table::{entry, entry_in, mapped, Table, PROGRAM_BUFFER, UNMAPPED};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
-/// DFTL.
+/// DFTL: the engine with a demand-cached table.
 pub type Dftl = Ftl<CachedTable>;
 
 const ENTRY_BYTES: u64 = 8;

@@ -25,7 +25,7 @@ use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info};
 use nand::{Done, Fault, Nand};
 
-/// FAST.
+/// FAST: log blocks that all logical blocks share.
 pub type FastFtl = LogBlock<Fast>;
 
 /// One sequential log block, the rest random.

@@ -38,7 +38,7 @@ const ISOLATED: Stat = Stat::new(
     "valid log pages that came round again and moved to the log blocks for cold pages",
 );
 
-/// FASTer.
+/// FASTer: FAST with a second chance in the log.
 pub type FasterFtl = LogBlock<Faster>;
 
 /// One sequential log block, the rest random, with a second chance, or for cold pages.

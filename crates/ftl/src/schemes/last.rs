@@ -26,10 +26,10 @@ use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
 
-/// LAST.
+/// LAST: a log with a sequential area, and hot and cold random areas.
 pub type LastFtl = LogBlock<Last>;
 
-/// LAST's three areas.
+/// The sequential area, the hot and the cold random area of LAST, and what chooses among them.
 #[derive(Clone, Debug)]
 pub struct Last {
     sequential: SequentialArea,

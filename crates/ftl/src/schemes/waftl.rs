@@ -39,7 +39,7 @@ use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy, LOG};
 use crate::scheme::{Config, ConfigError, Info, Parameter};
 use nand::{Done, Fault, Lpn, Nand};
 
-/// WAFTL.
+/// WAFTL: page-mapped and block-mapped data blocks behind a buffer zone.
 pub type WaftlFtl = LogBlock<Waftl>;
 
 /// Buffer zone, page- and block-mapped data blocks, and who is hot.

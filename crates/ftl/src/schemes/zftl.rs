@@ -38,7 +38,7 @@ use crate::table::{entry, mapped, Table, PROGRAM_BUFFER};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
-/// ZFTL.
+/// ZFTL: the engine with a cache that serves one zone at a time.
 pub type Zftl = Ftl<ZoneTable>;
 
 const PAGE_HEADER_BYTES: u64 = 8;

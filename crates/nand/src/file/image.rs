@@ -81,7 +81,7 @@ pub(super) fn failed<'a>(path: &'a Path, what: &'static str) -> impl Fn(io::Erro
 /// What an image says of itself.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The device.
+    /// Geometry, times and limits of the flash that the image stands for.
     pub device: DeviceSpec,
     /// What its maker wrote beside: scheme, parameters, cache. The array does not look at it.
     pub settings: String,

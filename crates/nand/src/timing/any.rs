@@ -10,7 +10,7 @@ use crate::Done;
 /// the faster choice.
 #[derive(Clone, Debug)]
 pub enum AnyTiming {
-    /// Nothing takes time.
+    /// No operation takes time: for counting, and for warm-ups.
     NoClock(NoClock),
     /// The die is booked at submission.
     Reserved(Box<Reserved>),

@@ -46,11 +46,11 @@ pub enum OpKind {
 pub struct Operation {
     /// Read, program or erase.
     pub kind: OpKind,
-    /// Its queue class.
+    /// Queue of the die that it enters, and by which the policy ranks it.
     pub class: Class,
-    /// Its die, `0..dies`.
+    /// Die that carries it out, `0..dies`.
     pub die: u32,
-    /// Its block.
+    /// Block that it reads, programs or erases.
     pub block: Pbn,
     /// Its page in the block; 0 for an erase.
     pub page: u32,
@@ -78,7 +78,7 @@ pub struct Times {
     pub read_ns: u64,
     /// Array program, ns, without the transfer.
     pub program_ns: u64,
-    /// Block erase, ns.
+    /// Erase of one block, ns; erases transfer nothing.
     pub erase_ns: u64,
     /// Transfer of one page (with OOB) over its channel, ns; 0 when the channel is not modelled. A read
     /// transfers after the array, a program before it; both hold their die meanwhile. Channels serve in
@@ -93,11 +93,11 @@ pub struct Times {
 /// Where the dies' time went since [`Timing::start`], ns, summed up to [`Timing::now`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DieUse {
-    /// Busy with reads.
+    /// Time in array reads, ns.
     pub read_ns: u64,
-    /// Busy with programs.
+    /// Time in array programs, ns.
     pub program_ns: u64,
-    /// Busy with erases.
+    /// Time in erases, ns.
     pub erase_ns: u64,
     /// Held or stalled by its channel (transfer, or waiting for it with data in the register).
     pub channel_ns: u64,

@@ -266,9 +266,9 @@ pub struct ReadShares {
     pub single: f64,
     /// Two, for example a translation page and the data page.
     pub double: f64,
-    /// Three.
+    /// Three, for example an eviction's read before the two.
     pub triple: f64,
-    /// Four or more.
+    /// Four or more flash reads, one after the other.
     pub more: f64,
 }
 
@@ -300,13 +300,13 @@ impl WriteAmplification {
 pub struct Rates {
     /// All data requests together.
     pub total: Option<f64>,
-    /// Reads.
+    /// Read requests, or their bytes; `None` without a clock.
     pub read: Option<f64>,
-    /// Writes.
+    /// Write requests, or their bytes.
     pub write: Option<f64>,
-    /// Trims.
+    /// Trim requests, or their bytes.
     pub trim: Option<f64>,
-    /// Flushes.
+    /// Flush requests; they have no bytes.
     pub flush: Option<f64>,
 }
 
@@ -314,9 +314,9 @@ pub struct Rates {
 /// back.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Derived {
-    /// Requests per second.
+    /// Host requests per second of simulated time.
     pub iops: Rates,
-    /// Bytes per second.
+    /// Bytes that the host moved per second of simulated time.
     pub bytes_per_s: Rates,
     /// Mean latency over reads, writes and trims, ns.
     pub mean_latency_ns: Option<f64>,
@@ -344,9 +344,9 @@ pub struct Derived {
     pub flash_reads: u64,
     /// Flash pages programmed, count.
     pub flash_programs: u64,
-    /// Blocks erased, count.
+    /// NAND blocks erased, count.
     pub erases: u64,
-    /// Energy, J.
+    /// Energy of flash operations, transfers and idle dies, J.
     pub energy_j: f64,
     /// Energy per byte the host moved, J.
     pub energy_per_byte_j: Option<f64>,

@@ -32,7 +32,7 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// An empty recorder.
+    /// A recorder without latencies.
     pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
             .expect("1 ns to 100 s with 3 digits are bounds a histogram accepts");
@@ -59,7 +59,7 @@ impl Latency {
         self.histogram.len()
     }
 
-    /// Their sum, ns.
+    /// Sum of all recorded latencies, ns; exact.
     pub fn sum_ns(&self) -> u128 {
         self.sum_ns
     }

@@ -43,13 +43,13 @@ pub use workload::Kind;
 /// One `T` for each kind of request; index with a [`Kind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerKind<T> {
-    /// For reads.
+    /// The value for read requests.
     pub read: T,
-    /// For writes.
+    /// The value for write requests.
     pub write: T,
-    /// For trims.
+    /// The value for trim requests.
     pub trim: T,
-    /// For flushes.
+    /// The value for flush requests.
     pub flush: T,
 }
 
@@ -96,9 +96,9 @@ pub struct Run {
     pub schema: u32,
     /// Version of the program that wrote it, for example `ftlkit 0.1.0`.
     pub tool: String,
-    /// The translation scheme.
+    /// The scheme that ran, with its parameters and where it comes from.
     pub scheme: SchemeInfo,
-    /// The emulated device.
+    /// The device that it ran on, with geometry, times and exported capacity.
     pub device: DeviceInfo,
     /// Controller memory of the scheme.
     pub memory: MemoryUse,
@@ -167,9 +167,9 @@ pub struct Recovery {
     pub ns: u64,
     /// Flash reads, those of spare areas included.
     pub reads: u64,
-    /// Flash programs.
+    /// Pages programmed by the recovery: translation pages and the new checkpoint.
     pub programs: u64,
-    /// Blocks erased.
+    /// NAND blocks erased by the recovery.
     pub erases: u64,
     /// Controller work in it, ns.
     pub compute_ns: u64,
@@ -237,7 +237,7 @@ impl From<&ftl::Stat> for StatInfo {
     }
 }
 
-/// The emulated device.
+/// The emulated device: geometry, times, and how much of it the host sees.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// Preset or file it comes from, for example `femu-32g`.
@@ -352,7 +352,7 @@ impl MemoryUse {
 pub struct MemoryPart {
     /// What it is, for example `CMT`.
     pub name: String,
-    /// Its size, bytes.
+    /// Controller memory that it takes, bytes.
     pub bytes: u64,
 }
 
@@ -384,7 +384,7 @@ pub struct WorkloadInfo {
 pub struct Invariant {
     /// What must be true, for example `issued = completed`.
     pub name: String,
-    /// Whether it was.
+    /// Whether that was true in this run.
     pub held: bool,
     /// The numbers behind it.
     pub detail: String,

@@ -35,7 +35,7 @@ pub fn by_cause<'a>(names: impl IntoIterator<Item = &'a str>, counts: &[[u64; 3]
     names.into_iter().zip(counts).map(entry).collect()
 }
 
-/// Flash operations, count.
+/// Flash operations by kind, counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpCounts {
     /// Page reads, count.
@@ -56,9 +56,9 @@ impl OpCounts {
 /// Flash operations on translation pages, count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableUse {
-    /// Reads, count.
+    /// Translation pages read, count.
     pub reads: u64,
-    /// Programs, count.
+    /// Translation pages programmed, count.
     pub programs: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct Phase {
     /// then that of the arrivals, and latencies tell devices apart.
     #[serde(default)]
     pub open_loop: bool,
-    /// Requests by kind.
+    /// Host requests of each kind: counts, bytes, latencies.
     pub requests: PerKind<Requests>,
     /// Requests that did not begin and end on a page, count. They were widened to whole pages, and pages
     /// written, write amplification included, count the widened ones.
@@ -294,7 +294,7 @@ pub struct Wear {
     pub min: u64,
     /// Of the most worn block, erases.
     pub max: u64,
-    /// Mean, erases.
+    /// Mean over the good blocks, erases.
     pub mean: f64,
     /// Population standard deviation, erases.
     pub stddev: f64,
@@ -321,11 +321,11 @@ impl Wear {
 /// Energy by what spent it, joule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EnergyUse {
-    /// Array reads, J.
+    /// Reads of the array, without the transfer, J.
     pub read_j: f64,
-    /// Programs, J.
+    /// Programs of the array, without the transfer, J.
     pub program_j: f64,
-    /// Erases, J.
+    /// Erases of blocks, J.
     pub erase_j: f64,
     /// Transfers over the channels, J.
     pub transfer_j: f64,
@@ -334,7 +334,7 @@ pub struct EnergyUse {
 }
 
 impl EnergyUse {
-    /// All together, J.
+    /// Sum of the five parts, J.
     pub fn total_j(&self) -> f64 {
         self.read_j + self.program_j + self.erase_j + self.transfer_j + self.idle_j
     }
@@ -345,9 +345,9 @@ impl EnergyUse {
 pub struct DieBusy {
     /// With array reads, ns.
     pub read_ns: u64,
-    /// With programs, ns.
+    /// With array programs, ns.
     pub program_ns: u64,
-    /// With erases, ns.
+    /// With erases of blocks, ns.
     pub erase_ns: u64,
     /// With transfers that keep the die occupied, ns.
     pub transfer_ns: u64,
@@ -459,7 +459,7 @@ pub struct Faults {
 pub struct Sample {
     /// End of the interval since the phase began, ns.
     pub t_ns: u64,
-    /// Its length, ns.
+    /// Length of the interval, ns; the last one of a phase may be shorter.
     pub interval_ns: u64,
     /// Requests completed, count.
     pub requests: u64,
@@ -469,15 +469,15 @@ pub struct Sample {
     pub pages_read: u64,
     /// Host pages written, count.
     pub pages_written: u64,
-    /// Mapping lookups, count.
+    /// Mapping lookups and updates by host pages, count.
     pub lookups: u64,
-    /// Mapping hits, count.
+    /// Of these, answered without reading a translation page, count.
     pub hits: u64,
     /// Flash pages read, for whatever cause, count.
     pub flash_reads: u64,
     /// Flash pages programmed, for whatever cause, count.
     pub flash_programs: u64,
-    /// Collections, count.
+    /// Superblocks that collection emptied, count.
     pub collections: u64,
     /// Free superblocks at the end of the interval, count.
     pub free_superblocks: u32,

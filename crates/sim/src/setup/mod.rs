@@ -55,7 +55,7 @@ pub use values::{
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Setup {
-    /// Schemes of [`Resolved::experiments`].
+    /// Schemes to run, each with its parameters: one experiment for each.
     pub schemes: Vec<SchemeSpec>,
     /// A fio job file. Without one, and without `jobs`, `trace` and `synth`, a built-in one runs:
     /// a short one on a small device if no device is named.
@@ -195,7 +195,7 @@ pub enum SetupError {
         /// What is wrong with it and what would be right: the sentence goes on after the key.
         what: String,
     },
-    /// An impossible cache.
+    /// A cache that is no size and no share of the full table.
     #[error("{0}")]
     Cache(#[from] BadValue),
     /// A trace or job file that cannot be read or does not fit the device.

@@ -70,7 +70,7 @@ impl Choice for Policy {
 /// A registered scheme with parameters: `tpftl`, `tpftl:techniques=rs`, `tpftl:techniques=rs:threshold=5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemeSpec {
-    /// Registered name.
+    /// Name in the registry, or another name that the registry knows for a scheme.
     pub name: String,
     /// Parameters, in the order of their names.
     pub parameters: BTreeMap<String, String>,
@@ -156,7 +156,7 @@ impl Choice for CacheAtStart {
 /// What is written before measuring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WarmUp {
-    /// Nothing.
+    /// Nothing is written: the device begins as it is made.
     None,
     /// A warm-up of [`workload::warm_up`].
     Writes(workload::warm_up::WarmUp),
@@ -196,7 +196,7 @@ impl FromStr for WarmUp {
 pub struct JobText {
     /// Its name in messages and results.
     pub name: String,
-    /// Its lines.
+    /// Content of the job file.
     pub text: String,
 }
 

@@ -79,7 +79,7 @@ use crate::scheme::{Config, ConfigError, Info, Parameter};
 use hat::{Hat, Merged};
 use nand::{Done, Fault, Lpn, Nand};
 
-/// ADAPT.
+/// The FTL of the ADAPT paper.
 pub type AdaptFtl = LogBlock<Adapt>;
 
 /// Least and greatest sequential threshold, pages.
@@ -129,7 +129,7 @@ const MERGED_REWRITTEN: Stat = Stat::new(
 enum Idle {
     /// A threshold above the least one found nothing to do.
     Lower,
-    /// Nothing.
+    /// The threshold stays as it is.
     Keep,
     /// Delta is 0.
     Zero,

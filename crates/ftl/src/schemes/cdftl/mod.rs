@@ -37,7 +37,7 @@ use nand::{Done, Lpn, Nand, Result, Vtpn};
 use pinned::PinnedLru;
 use std::ops::Range;
 
-/// CDFTL.
+/// CDFTL: the engine with a cache of entries before a cache of translation pages.
 pub type Cdftl = Ftl<TwoCaches>;
 
 const ENTRY_BYTES: u64 = 8;

@@ -21,7 +21,7 @@ const DIRTY: u8 = 2;
 /// A mapping that left the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
-    /// Whose mapping.
+    /// The LPN that the entry maps.
     pub lpn: Lpn,
     /// The PPN, or [`crate::table::UNMAPPED`].
     pub ppn: u32,
@@ -46,7 +46,7 @@ impl Evicted {
         Evicted { entries: Vec::with_capacity(most), most, present: vec![0; lpns.div_ceil(64)] }
     }
 
-    /// All of them.
+    /// All evicted entries, ascending by LPN.
     pub fn entries(&self) -> &[Kept] {
         &self.entries
     }
@@ -112,7 +112,7 @@ impl Evicted {
         from..from + count
     }
 
-    /// Checks the order.
+    /// Checks the order of the entries, their number, and their bits.
     pub fn check(&self) -> Result<(), Breach> {
         let in_order = self.entries.windows(2).all(|pair| pair[0].lpn < pair[1].lpn);
         let fits = self.entries.len() <= self.most;
@@ -177,7 +177,7 @@ impl Dynamic {
         HEADER_BYTES + (elias_fano_bits(per_page, lpns) + 2 * per_page).div_ceil(8)
     }
 
-    /// DTPs.
+    /// Dynamic translation pages in use.
     pub fn pages(&self) -> u32 {
         self.pages
     }

@@ -52,7 +52,7 @@ use dynamic::{Dynamic, Evicted, Kept};
 use nand::{Done, Geometry, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
-/// HCFTL.
+/// HCFTL: the engine with entries that leave the cache in clusters.
 pub type Hcftl = Ftl<Clusters>;
 
 const ENTRY_BYTES: u64 = 8;

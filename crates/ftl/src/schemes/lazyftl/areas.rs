@@ -25,9 +25,9 @@ pub(super) enum Order {
 /// Where pages of the areas are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Area {
-    /// By the host.
+    /// Area of what the host writes (UBA).
     Update,
-    /// By collection.
+    /// Area of what collection moves (CBA).
     Cold,
 }
 

@@ -63,7 +63,7 @@ use areas::{Area, Areas, Order};
 use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
-/// LazyFTL.
+/// LazyFTL: the engine with mappings that stay in memory until their blocks are converted.
 pub type LazyFtl = Ftl<LazyTable>;
 
 const READ_BYTES: u64 = 8;

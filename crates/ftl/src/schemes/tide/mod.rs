@@ -94,7 +94,7 @@ use nand::{Done, Fault, Lpn, Nand};
 use rise::Rises;
 use timetable::{Timetable, NO_BIN};
 
-/// Tide.
+/// Tide: homes in order, and a log that is merged by timetable.
 pub type TideFtl = LogBlock<Tide>;
 
 /// Blocks that each merge under way has to itself: the one that it fills, and one whose erase has time until
