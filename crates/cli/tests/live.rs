@@ -387,9 +387,15 @@ fn killed_under_fio_nothing_acknowledged_is_lost() {
             ];
             let mut fio = Command::new("fio");
             fio.args(job).current_dir(&folder.0).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+            let changed = || std::fs::metadata(&path).unwrap().modified().unwrap();
+            let before = changed();
             let load = fio.spawn().unwrap();
-            // fio itself takes some time to begin.
-            std::thread::sleep(Duration::from_millis(400 + u64::from(round) * 37 % 400));
+            // fio takes some time to begin, on a busy machine more than a second.
+            let spawned = Instant::now();
+            while changed() == before && spawned.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            std::thread::sleep(Duration::from_millis(200 + u64::from(round) * 37 % 400));
             serving.kill();
             ended(load, Duration::from_secs(20));
             let log = format!("{log}_lat.1.log");
