@@ -1,7 +1,7 @@
 //! The power of every registered scheme is cut twenty thousand times and more (of those that merge, in each
 //! kind of merge), without and with failing flash.
 
-use check::{sweep, SweepOptions};
+use check::{fresh_seed, sweep, SweepOptions};
 use ftl::log_block::stats::MERGES;
 use ftl::schemes;
 
@@ -47,15 +47,32 @@ fn every_scheme_survives_power_cuts_on_failing_flash() {
     cut(true);
 }
 
+fn cut_groups(options: SweepOptions) {
+    let mut options = options;
+    options.parameters.insert("allocation".to_owned(), "group".to_owned());
+    match sweep(&options, &mut |_, _| {}) {
+        Ok(report) => assert!(report.collections_group > 0, "no group was collected: {report:?}"),
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
 #[test]
 fn groups_with_blocks_of_their_own_survive_power_cuts() {
-    for faults in [false, true] {
-        let mut options = SweepOptions { faults, ..SweepOptions::new("learnedftl", 1, 5_000) };
-        options.parameters.insert("allocation".to_owned(), "group".to_owned());
-        match sweep(&options, &mut |_, _| {}) {
-            Ok(report) => assert!(report.collections_group > 0, "no group was collected: {report:?}"),
-            Err(failure) => panic!("{failure}"),
+    for (seed, cuts) in [(1, 5_000), (fresh_seed(), 1_000)] {
+        for faults in [false, true] {
+            cut_groups(SweepOptions { faults, ..SweepOptions::new("learnedftl", seed, cuts) });
         }
+    }
+}
+
+/// Two seeds lead to devices that once refused a write although there was room.
+#[test]
+fn groups_with_blocks_of_their_own_find_room_on_any_device() {
+    let cases =
+        [(15_891_611, false, 76), (70, true, 400), (fresh_seed(), false, 400), (fresh_seed(), true, 400)];
+    for (seed, faults, requests) in cases {
+        let options = SweepOptions::new("learnedftl", seed, 1_000);
+        cut_groups(SweepOptions { faults, requests, swarm: true, ..options });
     }
 }
 

@@ -347,7 +347,7 @@ impl Mapping for LearnedTable {
             },
             Parameter {
                 name: "encroachment",
-                default: "1",
+                default: "5",
                 what: "with allocation=group: pages in others' blocks at which a group is collected, as a share of its own",
             },
             PROGRAM_BUFFER,

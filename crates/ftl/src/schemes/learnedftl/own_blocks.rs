@@ -25,11 +25,14 @@
 //! What the paper leaves open:
 //! - **Blocks without a valid page** are erased before any group is collected, and blocks of translation
 //!   pages are collected where that costs less than a group.
-//! - **Encroaching** goes to the open superblock with the most free pages, as long as it has more than a
-//!   collection would gain. A group stays there until it is full: so few groups share one.
+//! - **Encroaching** goes to the open superblock with the most free pages, and comes before any collection. A
+//!   group stays there until it is full: so few groups share one. Where each group can have an open superblock
+//!   of its own, nobody encroaches: a group that has filled two frees one when it alone is collected.
 //! - **Who wrote to which superblock** is known by a bit for each group and superblock. The groups that wrote
 //!   to a group's blocks are collected with it, and then all of these blocks are empty.
-//! - **When** room for a group's copies has run out, the emptiest superblock is emptied, as in other schemes.
+//! - **When** room for a group's copies has run out, or a collection has left no more superblocks free, the
+//!   superblock with the fewest valid pages is emptied, as in other schemes: also one that a group writes to.
+//!   Else a device could be full of half-written superblocks with nothing invalid to collect.
 //! - After a recovery a superblock belongs to the group that most of its valid pages are of.
 
 use super::groups::{next_of, GroupsToRewrite};
@@ -50,8 +53,9 @@ use std::ops::Range;
 /// Free superblocks that the host leaves for a collection: two for the copies, as one may hold bad blocks,
 /// and one for its mapping updates.
 const FOR_A_COLLECTION: u32 = 3;
-/// Bytes of a group: count of its mapped pages and of those in others' blocks (3 each), and where it writes.
-const GROUP_BYTES: u64 = 3 + 3 + 2;
+/// Bytes of a group: counts of its mapped pages, of those in others' blocks and of invalid ones (3 each),
+/// where it writes, and how many superblocks it has.
+const GROUP_BYTES: u64 = 3 + 3 + 3 + 2 + 2;
 
 /// Which group each superblock was allocated to, and which groups wrote to it.
 #[derive(Clone, Debug)]
@@ -60,6 +64,8 @@ pub struct Blocks {
     /// The opening that the owner is of, and how far the majority that owns what a recovery found leads.
     epochs: Vec<u32>,
     lead: Vec<u32>,
+    /// By group: its superblocks at most. Counted up when it opens one, and not down when one is erased.
+    at_most: Vec<u32>,
     /// `words` for each superblock, a bit for each group.
     writers: Vec<u64>,
     words: usize,
@@ -73,6 +79,7 @@ impl Blocks {
             owners: vec![NONE; count],
             epochs: vec![0; count],
             lead: vec![0; count],
+            at_most: vec![0; groups as usize],
             writers: vec![0; count * words],
             words,
         }
@@ -100,6 +107,7 @@ impl Blocks {
         if self.epochs[superblock as usize] != epoch {
             self.epochs[superblock as usize] = epoch;
             self.owners[superblock as usize] = owner;
+            self.at_most[owner as usize] += 1;
             self.writers_mut(superblock).fill(0);
         }
         bits::set(self.writers_mut(superblock), group, true);
@@ -136,6 +144,8 @@ pub struct OwnBlocks {
     lpns: u32,
     exported_pages: u32,
     cross_group: bool,
+    /// Groups write to each other's superblocks: the technique is on, and there are too few for all.
+    shares: bool,
     blocks: Blocks,
     /// By group: the one whose superblock it writes to, itself as a rule.
     writes_to: Vec<u32>,
@@ -156,8 +166,10 @@ pub struct OwnBlocks {
     to_rewrite: GroupsToRewrite,
     /// Free superblocks at which collection begins.
     background: u32,
-    /// By group: pages of its blocks that are not valid.
+    /// By group: pages of its blocks that are not valid, when they were counted last.
     invalid: Vec<u32>,
+    /// Free superblocks when groups were chosen for room last, if the host has written nothing since.
+    free_before: Option<u32>,
 }
 
 /// Bytes of `groups` groups on so many superblocks.
@@ -190,19 +202,17 @@ impl OwnBlocks {
     }
 
     /// Where a group writes from now on, when what it wrote to is full: to a superblock of its own if empty
-    /// ones can be had without a collection; else to free pages of another group if they are more than a
-    /// collection would gain; else to a superblock of its own, and collection makes room for it.
+    /// ones can be had without a collection; else to the free pages of another group, where groups share;
+    /// else to a superblock of its own, and collection makes room for it.
     fn place<N: Nand>(&mut self, flash: &mut Flash<N>, group: u32) -> u32 {
-        if self.cross_group && !self.may_allocate(flash) {
+        if self.shares && !self.may_allocate(flash) {
             let others = (0..self.groups()).filter(|&other| !self.receives(other));
             let roomiest = others.max_by_key(|&it| (Self::left(flash, it), std::cmp::Reverse(it)));
-            let gain = self.find_most_invalid(flash).map_or(0, |most| self.invalid[most as usize]);
-            let room = |&it: &u32| Self::left(flash, it) > 0 && Self::left(flash, it) >= gain;
-            if let Some(other) = roomiest.filter(room) {
+            if let Some(other) = roomiest.filter(|&it| Self::left(flash, it) > 0) {
                 return other;
             }
         }
-        if self.blocks_of(flash, group) >= self.most_blocks {
+        if self.has_most_blocks(flash, group) {
             self.choose(flash, group);
             self.is_due = true;
         }
@@ -239,9 +249,13 @@ impl OwnBlocks {
         (is_known && is_held && flash.space.kind(superblock) == PageKind::Data).then_some(owner)
     }
 
-    /// How many superblocks a group has.
-    fn blocks_of<N: Nand>(&self, flash: &Flash<N>, group: u32) -> u32 {
-        Self::superblocks(flash).filter(|&it| self.owner(flash, it) == Some(group)).count() as u32
+    /// Whether a group has as many superblocks as it may. They are counted when it could have.
+    fn has_most_blocks<N: Nand>(&mut self, flash: &Flash<N>, group: u32) -> bool {
+        if self.blocks.at_most[group as usize] >= self.most_blocks {
+            let blocks = Self::superblocks(flash).filter(|&it| self.owner(flash, it) == Some(group)).count();
+            self.blocks.at_most[group as usize] = blocks as u32;
+        }
+        self.blocks.at_most[group as usize] >= self.most_blocks
     }
 
     /// Counts the invalid pages of all groups' blocks. The group with the most, if there are any.
@@ -273,9 +287,14 @@ impl OwnBlocks {
     }
 
     /// Chooses the group with the most invalid pages, to make room. The collection takes as many steps beside
-    /// a page of the host as there are pages to move for one that is gained. `false`: none gains anything.
-    fn choose_for_room<N: Nand>(&mut self, mapping: &LearnedTable, flash: &Flash<N>) -> bool {
-        let Some(most) = self.find_most_invalid(flash) else { return false };
+    /// a page of the host as there are pages to move for one that is gained. Chooses none where none gains
+    /// anything, or the last choice has freed no superblock for the page of the host that waits.
+    fn choose_for_room<N: Nand>(&mut self, mapping: &LearnedTable, flash: &Flash<N>) {
+        let free = flash.free_superblocks();
+        if self.free_before.replace(free).is_some_and(|before| free <= before) {
+            return;
+        }
+        let Some(most) = self.find_most_invalid(flash) else { return };
         self.choose(flash, most);
         let chosen = (0..self.groups()).filter(|&group| bits::has(&self.chosen, group));
         let (mut moves, mut gain) = (0, 0);
@@ -284,7 +303,25 @@ impl OwnBlocks {
             gain += u64::from(self.invalid[group as usize]);
         }
         self.pace = (moves / gain.max(1)).min(u64::from(self.lpns)) as u32 + 2;
-        true
+    }
+
+    /// The superblock with user data, closed or of a group, that gains the most pages when it is emptied.
+    /// That of a group is closed.
+    fn emptiest<N: Nand>(&mut self, flash: &mut Flash<N>) -> Room {
+        let gain =
+            |flash: &Flash<N>, it: u32| flash.space.capacity_of(it).saturating_sub(flash.space.valid_in(it));
+        let closed = flash.space.fewest_valid().map_or(0, |it| gain(flash, it));
+        let open = (0..self.groups()).filter(|&it| !self.receives(it)).filter_map(|group| {
+            let (superblock, _) = flash.space.frontier(Self::own(group))?;
+            Some((gain(flash, superblock), std::cmp::Reverse(group), superblock))
+        });
+        match open.max().filter(|&(gain, ..)| gain > closed) {
+            Some((_, std::cmp::Reverse(group), superblock)) => {
+                flash.space.close(Self::own(group));
+                Room::This(superblock)
+            }
+            None => Room::Emptiest,
+        }
     }
 
     /// The superblock of translation pages that is emptied with the fewest moves for each page gained, if
@@ -357,6 +394,9 @@ impl OwnBlocks {
             let is_owned = blocks.owners[superblock as usize] != NONE;
             blocks.epochs[superblock as usize] =
                 if is_owned { flash.space.epoch_of(superblock) } else { u32::MAX };
+            if is_owned {
+                blocks.at_most[blocks.owners[superblock as usize] as usize] += 1;
+            }
         }
         blocks
     }
@@ -395,6 +435,7 @@ impl Placement<LearnedTable> for OwnBlocks {
             lpns,
             exported_pages: config.exported_pages,
             cross_group,
+            shares: cross_group && spare < FOR_A_COLLECTION + groups,
             blocks: Self::take_blocks(flash, mapping),
             writes_to: (0..groups).collect(),
             encroached: vec![0; groups as usize],
@@ -410,6 +451,7 @@ impl Placement<LearnedTable> for OwnBlocks {
             to_rewrite: GroupsToRewrite::new(groups),
             background: config.background_superblocks + FOR_A_COLLECTION,
             invalid: vec![0; groups as usize],
+            free_before: None,
         })
     }
 
@@ -454,6 +496,9 @@ impl Placement<LearnedTable> for OwnBlocks {
         let superblock = flash.space.superblock_of(ppn);
         let group = lpn.0 / self.lpns;
         let owner = Self::owner_of(stream);
+        if cause == Cause::Host {
+            self.free_before = None;
+        }
         self.blocks.written(superblock, flash.space.epoch_of(superblock), owner.unwrap_or(group), group);
         if let Some(owner) = owner {
             if owner != group {
@@ -484,13 +529,13 @@ impl Placement<LearnedTable> for OwnBlocks {
             return Room::This(superblock);
         }
         if !may_gather {
-            return Room::Emptiest;
+            return self.emptiest(flash);
         }
         let gathering = self.gather(mapping, flash).or_else(|| {
             self.choose_for_room(mapping, flash);
             self.gather(mapping, flash)
         });
-        gathering.map_or(Room::Emptiest, Room::Gather)
+        gathering.map_or_else(|| self.emptiest(flash), Room::Gather)
     }
 
     /// A threshold was reached, or a group's collection has parts to come.

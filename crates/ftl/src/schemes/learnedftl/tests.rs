@@ -31,6 +31,28 @@ impl Bed {
         Bed(Device::open(array, &config).unwrap())
     }
 
+    /// Six dies, superblocks of 192 pages, and few of them, so that groups with blocks of their own write to
+    /// half of all superblocks at once.
+    fn of_few_superblocks(exported: u32) -> Bed {
+        let geometry = Geometry {
+            channels: 3,
+            luns_per_channel: 2,
+            planes_per_lun: 1,
+            blocks_per_plane: 30,
+            pages_per_block: 32,
+            page_bytes: 512,
+            oob_bytes: 64,
+        };
+        let preset = DeviceSpec::tiny(geometry, exported);
+        let array = SimNand::new(&preset, NoClock::default(), SimOptions::default());
+        let mut config = Config::new(exported, 8_192);
+        (config.foreground_superblocks, config.background_superblocks) = (6, 7);
+        for (name, value) in [GROUP, ("techniques", "x")] {
+            config.parameters.insert(name.to_owned(), value.to_owned());
+        }
+        Bed(Device::open(array, &config).unwrap())
+    }
+
     fn request(&mut self, op: HostOp, lpn: u32, pages: u32) -> Vec<Option<Oob>> {
         let mut found = Vec::new();
         let seen = &mut |_, what| {
@@ -248,6 +270,19 @@ fn a_group_is_collected_when_it_has_as_many_blocks_as_it_may() {
     };
     let (few, many) = (groups("2"), groups("1000"));
     assert!(few > many, "{few} and {many}");
+}
+
+/// Where all superblocks are open, half written and without an invalid page, one of them is emptied.
+#[test]
+fn groups_with_blocks_of_their_own_find_room_among_open_superblocks() {
+    const EXPORTED: u32 = 2_511;
+    let mut bed = Bed::of_few_superblocks(EXPORTED);
+    let mut state = 1_u64;
+    for _ in 0..20 * EXPORTED {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bed.write(((state >> 33) % u64::from(EXPORTED)) as u32, 1);
+    }
+    bed.0.check().unwrap();
 }
 
 #[test]
