@@ -20,6 +20,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("format", &["exact", "float16"]),
     ("groups", &["0", "1", "3", "48"]),
     ("method", &["runs", "ransac"]),
+    ("set", &["auto", "16", "200"]),
     ("overwritten", &["top", "all"]),
     ("equal", &["random", "sequential"]),
     ("match", &["block", "page"]),

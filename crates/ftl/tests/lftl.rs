@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Array = SimNand<NoClock>;
 
 const EXPORTED: u32 = 20_480;
-const BUDGET: u64 = 14_000;
+const BUDGET: u64 = 22_000;
 
 /// 4 dies, superblocks of 256 pages of 4 KiB, chunks of 512 LPNs, subspaces of 4,096.
 fn array(bad_ppm: u32, fail_ppm: u32) -> Array {
@@ -231,4 +231,31 @@ fn a_budget_or_an_oob_area_that_is_too_small_is_refused() {
     let mut config = Config::new(EXPORTED, BUDGET);
     config.parameters.insert("log".to_owned(), "2".to_owned());
     assert!(open(&config).contains("log = '2'; a number from 0 to 1 is needed"));
+}
+
+#[test]
+fn the_least_memory_is_small_and_enough() {
+    let refused = Device::<Lftl, _>::open(array(0, 0), &Config::new(EXPORTED, 2_000)).expect_err("refused");
+    let refused = refused.to_string();
+    let least = refused.split("give at least ").nth(1).and_then(|rest| rest.split(':').next());
+    let least: u64 = least.and_then(|least| least.parse().ok()).expect("it says how much is needed");
+    assert!(least < 10_000, "{least} bytes for {EXPORTED} pages");
+    let mut device: Device<Lftl, _> =
+        Device::open(array(10_000, 100), &Config::new(EXPORTED, least)).expect("it fits");
+    let mut ask = |op: HostOp, first: u32, pages: u32| {
+        let outcome = device.request(op, Lpn(first), pages, Done::READY, &mut |_, _| {});
+        assert!(outcome.is_ok_and(|outcome| outcome.failed == 0));
+    };
+    for at in 0..EXPORTED {
+        ask(HostOp::Write, at * 7919 % EXPORTED, 1);
+    }
+    for at in 0..EXPORTED / 4 {
+        ask(HostOp::Write, at * 389 % (EXPORTED - 32), at % 32 + 1);
+        ask(HostOp::Read, at * 7919 % (EXPORTED - 600), 600);
+        ask(HostOp::Trim, at * 641 % (EXPORTED - 40), at % 40 + 1);
+    }
+    device.check().expect("sound");
+    let buffers: u64 =
+        device.memory().parts.iter().filter(|part| part.0.starts_with("buffers")).map(|part| part.1).sum();
+    assert!(buffers > 8_000 && device.memory().bytes() <= least, "{:?}", device.memory().parts);
 }

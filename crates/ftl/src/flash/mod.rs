@@ -14,6 +14,8 @@ use std::ops::Range;
 const RECOVERY_BATCH: u32 = 1 << 16;
 /// Attempts at a metadata page (translation, checkpoint) before its fault is passed on.
 const METADATA_ATTEMPTS: u32 = 4;
+/// Controller work after which other work may come in between, ns.
+const SLICE_NS: u64 = 5_000;
 
 /// A NAND array with its space management and counters.
 #[derive(Clone, Debug)]
@@ -227,6 +229,17 @@ impl<N: Nand> Flash<N> {
     pub fn compute(&mut self, ns: u64, after: Done) -> Done {
         self.counters.compute_ns += ns;
         self.nand.compute(ns, after)
+    }
+
+    /// As [`Flash::compute`], in slices: other work waits for one of them at most.
+    pub fn compute_in_slices(&mut self, ns: u64, after: Done) -> Done {
+        let (mut left, mut done) = (ns, after);
+        while left > 0 {
+            let slice = left.min(SLICE_NS);
+            done = self.compute(slice, done);
+            left -= slice;
+        }
+        done
     }
 
     /// Begins a host page read: the flash reads that it waits for are counted until [`Flash::end_host_read`].

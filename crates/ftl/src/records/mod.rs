@@ -3,7 +3,7 @@
 //! For mappings whose size depends on what is mapped. A group is whatever the scheme packs together (some
 //! LPNs); its record is bytes that only the scheme reads. The directory has an entry for each translation
 //! page: its first group, where it lies, how full it is; the page holds the groups up to the next entry's. A
-//! page that overflows is split, evenly by bytes; a page that is written and would fill no more than half a
+//! page that overflows is split, about evenly by bytes; a page that is written and would fill no more than half a
 //! page together with neighbours is merged with these, at most [`MOST_MERGED`] at a time, as each has to be
 //! read.
 //!
@@ -50,28 +50,53 @@ pub struct Records {
     /// The LPNs of the groups.
     units: Units,
     page_bytes: usize,
-    /// The records of the pages that are written together, with their headers.
-    packed: Vec<u8>,
-    /// Of each of these: group, and where it begins in `packed`.
-    bounds: Vec<(u32, u32)>,
+    /// The page that is made, and its records so far.
     page: Vec<u8>,
-    parts: Vec<Range<usize>>,
-    /// The record that is merged.
-    record: Vec<u8>,
+    count: usize,
+}
+
+/// What goes before the records on flash when a translation page is written.
+pub trait Merge {
+    /// The record of a group, whose record was `old`: its bytes, and the completion that it has to wait for.
+    /// It is appended to `page` if it takes no more than `room` bytes. `None`: the old one stays. It may be
+    /// asked for more than once, and is the same then.
+    fn record(&mut self, group: u32, old: &[u8], room: usize, page: &mut Vec<u8>) -> Option<(usize, Done)>;
+
+    /// Controller work of what was asked for since this was called, ns.
+    fn take_work(&mut self) -> u64 {
+        0
+    }
+
+    /// A page was programmed that holds a group with this record; empty: it has none.
+    fn written(&mut self, _group: u32, _record: &[u8]) {}
+}
+
+/// Records that are there already.
+struct Made<F>(F);
+
+impl<'a, F: Fn(u32) -> Option<(&'a [u8], Done)>> Merge for Made<F> {
+    fn record(&mut self, group: u32, _: &[u8], room: usize, page: &mut Vec<u8>) -> Option<(usize, Done)> {
+        let (record, waits) = (self.0)(group)?;
+        if record.len() <= room {
+            page.extend_from_slice(record);
+        }
+        Some((record.len(), waits))
+    }
 }
 
 impl Records {
     /// Bytes that a directory entry takes in memory.
     pub const ENTRY_BYTES: u64 = 10;
 
-    /// Makes groups of 2 to the power of `shift` LPNs. `most_packed` is the most that can be written
-    /// together.
-    pub fn group(&mut self, shift: u32, most_packed: usize) {
+    /// Makes groups of 2 to the power of `shift` LPNs.
+    pub fn group(&mut self, shift: u32) {
         self.units = Units::new(self.units.lpns(), shift);
         self.entries.reserve_exact(self.groups() as usize);
-        self.bounds.reserve_exact(self.groups() as usize);
-        self.parts.reserve_exact(self.groups() as usize + 1);
-        self.packed.reserve_exact(most_packed);
+    }
+
+    /// Bytes of the buffer in which a page is made. That of the page which was read is the controller's.
+    pub fn buffer_bytes(&self) -> u64 {
+        self.page.capacity() as u64
     }
 
     /// The longest record that a page of `page_bytes` can hold.
@@ -139,71 +164,101 @@ impl Records {
         cause: Cause,
         at: Done,
     ) -> Result<(Range<u32>, Done)> {
-        let mut merge = |group: u32, _: &[u8], record: &mut Vec<u8>| {
-            newer(group).map(|(newer, waits)| {
-                record.extend_from_slice(newer);
-                waits
-            })
-        };
-        self.merge(flash, group, &mut merge, cause, at)
+        self.merge(flash, group, &mut Made(newer), cause, at)
     }
 
-    /// As [`Records::store`], where what goes before the record on flash may need that record to be made:
-    /// `merge` is given a group and its record as it was, and appends the new one, or returns `None` for
-    /// the old one to stay.
+    /// As [`Records::store`], where what goes before the record on flash may need that record to be made.
     pub fn merge<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         group: u32,
-        mut merge: impl FnMut(u32, &[u8], &mut Vec<u8>) -> Option<Done>,
+        merge: &mut impl Merge,
         cause: Cause,
         at: Done,
     ) -> Result<(Range<u32>, Done)> {
-        self.packed.clear();
-        self.bounds.clear();
         let index = self.page_of(group);
-        let mut after = self.gather(flash, index, &mut merge, cause, at)?;
+        self.begin();
+        let (bytes, mut after) = self.gather(flash, index, merge, cause, at)?;
+        if bytes > self.capacity() {
+            return self.split(flash, index, bytes, merge, cause, after);
+        }
         let mut taken = index..index + 1;
         let half = self.page_bytes / 2;
         let fits = |used: usize, other: Entry| used + usize::from(other.used) <= half;
+        let mut is_full = false;
         while taken.len() <= MOST_MERGED
-            && self.entries.get(taken.end).is_some_and(|&next| fits(self.packed.len(), next))
+            && !is_full
+            && self.entries.get(taken.end).is_some_and(|&next| fits(self.used(), next))
         {
-            let more = self.gather(flash, taken.end, &mut merge, cause, at)?;
+            let (before, count) = (self.page.len(), self.count);
+            let (bytes, more) = self.gather(flash, taken.end, merge, cause, at)?;
             after = flash.join(after, more);
-            taken.end += 1;
+            // What is newer may have made it too long.
+            is_full = before - HEADER + bytes > self.capacity();
+            if is_full {
+                self.page.truncate(before);
+                self.count = count;
+            } else {
+                taken.end += 1;
+            }
         }
-        if taken.len() == 1 && index > 0 && fits(self.packed.len(), self.entries[index - 1]) {
-            let (bytes, records) = (self.packed.len(), self.bounds.len());
-            let more = self.gather(flash, index - 1, &mut merge, cause, at)?;
+        if taken.len() == 1 && !is_full && index > 0 && fits(self.used(), self.entries[index - 1]) {
+            let (before, count) = (self.page.len(), self.count);
+            let (bytes, more) = self.gather(flash, index - 1, merge, cause, at)?;
             after = flash.join(after, more);
-            self.bring_forward(bytes, records);
-            taken.start -= 1;
+            if before - HEADER + bytes > self.capacity() {
+                self.page.truncate(before);
+                self.count = count;
+            } else {
+                self.page[HEADER..].rotate_left(before - HEADER);
+                taken.start -= 1;
+            }
         }
         let range = self.entries[taken.start].first..self.range(taken.end - 1).end;
-        let done = self.program(flash, taken, range.clone(), cause, after)?;
+        let (entry, done) = self.program(flash, range.clone(), cause, after)?;
+        for at in taken.clone() {
+            if let Some(old) = self.ppn(at) {
+                flash.supersede(old);
+            }
+        }
+        self.entries[taken.start] = entry;
+        self.entries.drain(taken.start + 1..taken.end);
+        self.tell(range.clone(), merge);
         Ok((range, done))
     }
 
-    /// Appends the records of an entry's groups: what is newer, else what its page holds.
+    /// A new page without records.
+    fn begin(&mut self) {
+        self.page.clear();
+        self.page.resize(HEADER, 0);
+        self.count = 0;
+    }
+
+    /// Bytes of records of the page that is made.
+    fn used(&self) -> usize {
+        self.page.len() - HEADER
+    }
+
+    /// Appends the records of an entry's groups: what is newer, else what its page holds. Returns the bytes
+    /// that they take; what is beyond the capacity is left out.
     fn gather<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         index: usize,
-        merge: &mut impl FnMut(u32, &[u8], &mut Vec<u8>) -> Option<Done>,
+        merge: &mut impl Merge,
         cause: Cause,
         at: Done,
-    ) -> Result<Done> {
+    ) -> Result<(usize, Done)> {
         let range = self.range(index);
-        let mut after = at;
-        if let Some(ppn) = self.ppn(index) {
+        let (mut after, mut total) = (at, 0);
+        let written = self.ppn(index);
+        if let Some(ppn) = written {
             after = flash.read_metadata(ppn, PageKind::Translation, cause, at)?;
         }
-        let written = self.ppn(index).is_some();
         let mut old_at = HEADER;
         for group in range {
             let mut old: &[u8] = &[];
-            if written {
+            if written.is_some() {
                 let page = flash.buffer();
                 while let Some((found, record)) = record_at(page, old_at).filter(|r| r.0 <= group) {
                     old_at += RECORD_HEADER + record.len();
@@ -212,91 +267,127 @@ impl Records {
                     }
                 }
             }
-            self.record.clear();
-            match merge(group, old, &mut self.record) {
-                Some(waits) => {
-                    append(&mut self.packed, &mut self.bounds, group, &self.record);
-                    after = flash.join(after, waits);
+            let (bytes, waits) = self.append(merge, group, old);
+            total += bytes;
+            after = flash.join(after, waits);
+        }
+        Ok((total, flash.compute_in_slices(merge.take_work(), after)))
+    }
+
+    /// Appends the record of a group, if it fits. Returns the bytes that it takes with its header, 0 when the
+    /// group has none, and what it has to wait for.
+    fn append(&mut self, merge: &mut impl Merge, group: u32, old: &[u8]) -> (usize, Done) {
+        let at = self.page.len();
+        let left = self.page_bytes - at;
+        let room = left.saturating_sub(RECORD_HEADER);
+        if left >= RECORD_HEADER {
+            self.page.extend_from_slice(&group.to_le_bytes());
+            self.page.extend_from_slice(&[0; 2]);
+        }
+        let (bytes, waits) = merge.record(group, old, room, &mut self.page).unwrap_or_else(|| {
+            if old.len() <= room {
+                self.page.extend_from_slice(old);
+            }
+            (old.len(), Done::READY)
+        });
+        if bytes == 0 || bytes > room {
+            self.page.truncate(at);
+        } else {
+            self.page[at + 4..at + RECORD_HEADER].copy_from_slice(&(bytes as u16).to_le_bytes());
+            self.count += 1;
+        }
+        (if bytes == 0 { 0 } else { RECORD_HEADER + bytes }, waits)
+    }
+
+    /// Writes the page of an entry, whose records take `left` bytes, as several ones, about evenly. The last
+    /// groups come first: so one buffer is enough, and the old page is superseded under its id when all is
+    /// there.
+    fn split<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        index: usize,
+        left: usize,
+        merge: &mut impl Merge,
+        cause: Cause,
+        after: Done,
+    ) -> Result<(Range<u32>, Done)> {
+        let (range, written) = (self.range(index), self.ppn(index));
+        let (mut first, mut end, mut left, mut after) = (range.end, range.end, left, after);
+        self.begin();
+        for group in range.clone().rev() {
+            let part = left / left.div_ceil(self.capacity()).max(1);
+            if self.used() >= part && self.used() < left {
+                left -= self.used();
+                after = self.program_behind(flash, index, first..end, merge, cause, after)?;
+                end = first;
+            }
+            loop {
+                let before = self.page.len();
+                let old = if written.is_some() { record_in(flash.buffer(), group) } else { &[] };
+                let (bytes, _) = self.append(merge, group, old);
+                if bytes == 0 {
+                    break;
                 }
-                None => append(&mut self.packed, &mut self.bounds, group, old),
+                if self.page.len() > before {
+                    self.page[HEADER..].rotate_right(bytes);
+                    first = group;
+                    break;
+                }
+                left -= self.used();
+                after = self.program_behind(flash, index, first..end, merge, cause, after)?;
+                end = first;
             }
         }
-        Ok(after)
+        let after = flash.compute_in_slices(merge.take_work(), after);
+        let (entry, done) = self.program(flash, range.start..end, cause, after)?;
+        self.entries[index] = entry;
+        written.into_iter().for_each(|old| flash.supersede(old));
+        self.tell(range.start..end, merge);
+        Ok((range, done))
     }
 
-    /// Brings what was gathered after the first `bytes` bytes and `records` records before these.
-    fn bring_forward(&mut self, bytes: usize, records: usize) {
-        self.packed.rotate_left(bytes);
-        self.bounds.rotate_left(records);
-        let (bytes, moved) = (bytes as u32, self.bounds.len() - records);
-        let brought = self.packed.len() as u32 - bytes;
-        let (ahead, behind) = self.bounds.split_at_mut(moved);
-        ahead.iter_mut().for_each(|bound| bound.1 -= bytes);
-        behind.iter_mut().for_each(|bound| bound.1 += brought);
+    /// Programs a part of a page that is split, which goes behind the entry `index`, and begins another one.
+    fn program_behind<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        index: usize,
+        groups: Range<u32>,
+        merge: &mut impl Merge,
+        cause: Cause,
+        after: Done,
+    ) -> Result<Done> {
+        let after = flash.compute_in_slices(merge.take_work(), after);
+        let (entry, done) = self.program(flash, groups.clone(), cause, after)?;
+        self.entries.insert(index + 1, entry);
+        self.tell(groups, merge);
+        self.begin();
+        Ok(flash.join(after, done))
     }
 
-    /// Programs what was gathered in place of the pages of the entries `taken`, which hold the groups
-    /// `range`.
+    /// Programs the page that was made, for some groups.
     fn program<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        taken: Range<usize>,
-        range: Range<u32>,
+        groups: Range<u32>,
         cause: Cause,
-        at: Done,
-    ) -> Result<Done> {
-        self.cut();
-        let mut old = [UNMAPPED; MOST_MERGED + 1];
-        for (old, entry) in old.iter_mut().zip(&self.entries[taken.clone()]) {
-            *old = entry.ppn;
-        }
-        let mut after = at;
-        let mut end = range.end;
-        let (start, parts) = (taken.start, self.parts.len());
-        self.entries.splice(taken, (0..parts).map(|_| Entry { first: range.start, ppn: UNMAPPED, used: 0 }));
-        for part in (0..parts).rev() {
-            let records = self.parts[part].clone();
-            let first = if part == 0 { range.start } else { self.bounds[records.start].0 };
-            let bytes = self.offset(records.start)..self.offset(records.end);
-            let used = bytes.len() as u16;
-            build(&mut self.page, &self.packed[bytes], records.len(), end);
-            let content = Content::version(flash.next_metadata_version());
-            let from = Source::Metadata(&self.page);
-            let kind = PageKind::Translation;
-            let (ppn, done) = flash.program(Stream::TRANSLATION, kind, first, content, from, cause, after)?;
-            self.entries[start + part] = Entry { first, ppn: ppn.0, used };
-            after = flash.join(after, done);
-            end = first;
-        }
-        for old in old {
-            if let Some(old) = mapped(old) {
-                flash.supersede(old);
-            }
-        }
-        Ok(after)
+        after: Done,
+    ) -> Result<(Entry, Done)> {
+        let used = self.used() as u16;
+        finish(&mut self.page, self.count, groups.end);
+        let content = Content::version(flash.next_metadata_version());
+        let (kind, from) = (PageKind::Translation, Source::Metadata(&self.page));
+        let (ppn, done) =
+            flash.program(Stream::TRANSLATION, kind, groups.start, content, from, cause, after)?;
+        Ok((Entry { first: groups.start, ppn: ppn.0, used }, done))
     }
 
-    /// Where record `index` of those gathered begins.
-    fn offset(&self, index: usize) -> usize {
-        self.bounds.get(index).map_or(self.packed.len(), |bound| bound.1 as usize)
-    }
-
-    /// Cuts what was gathered into pages, none too full, about evenly.
-    fn cut(&mut self) {
-        let capacity = self.capacity();
-        let share = self.packed.len() / self.packed.len().div_ceil(capacity).max(1);
-        self.parts.clear();
-        let mut from = 0;
-        for next in 1..=self.bounds.len() {
-            let bytes = self.offset(next) - self.offset(from);
-            let more = if next < self.bounds.len() { self.offset(next + 1) - self.offset(next) } else { 0 };
-            if next == self.bounds.len() || bytes >= share || bytes + more > capacity {
-                self.parts.push(from..next);
-                from = next;
-            }
-        }
-        if self.parts.is_empty() {
-            self.parts.push(0..0);
+    /// Tells what the page that was programmed holds of each group.
+    fn tell(&self, groups: Range<u32>, merge: &mut impl Merge) {
+        let mut at = HEADER;
+        for group in groups {
+            let record = record_at(&self.page, at).filter(|record| record.0 == group);
+            at += record.map_or(0, |record| RECORD_HEADER + record.1.len());
+            merge.written(group, record.map_or(&[], |record| record.1));
         }
     }
 
@@ -393,11 +484,8 @@ impl Pages for Records {
             entries: vec![Entry { first: 0, ppn: UNMAPPED, used: 0 }],
             units: Units::new(exported_pages, 0),
             page_bytes: page_bytes as usize,
-            packed: Vec::new(),
-            bounds: Vec::new(),
             page: Vec::with_capacity(page_bytes as usize),
-            parts: Vec::new(),
-            record: Vec::with_capacity(page_bytes as usize),
+            count: 0,
         }
     }
 
@@ -543,25 +631,14 @@ impl Span {
     }
 }
 
-fn append(packed: &mut Vec<u8>, bounds: &mut Vec<(u32, u32)>, group: u32, record: &[u8]) {
-    if record.is_empty() {
-        return;
-    }
-    bounds.push((group, packed.len() as u32));
-    packed.extend_from_slice(&group.to_le_bytes());
-    packed.extend_from_slice(&(record.len() as u16).to_le_bytes());
-    packed.extend_from_slice(record);
-}
-
-fn build(page: &mut Vec<u8>, records: &[u8], count: usize, end: u32) {
-    page.clear();
-    page.extend_from_slice(&MAGIC.to_le_bytes());
-    page.extend_from_slice(&[0; 4]);
-    page.extend_from_slice(&FORMAT.to_le_bytes());
-    page.extend_from_slice(&(count as u16).to_le_bytes());
-    page.extend_from_slice(&end.to_le_bytes());
-    page.extend_from_slice(&(records.len() as u32).to_le_bytes());
-    page.extend_from_slice(records);
+/// Fills in the header of a page with `count` records of groups below `end`.
+fn finish(page: &mut [u8], count: usize, end: u32) {
+    let bytes = (page.len() - HEADER) as u32;
+    page[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    page[8..10].copy_from_slice(&FORMAT.to_le_bytes());
+    page[10..12].copy_from_slice(&(count as u16).to_le_bytes());
+    page[12..16].copy_from_slice(&end.to_le_bytes());
+    page[16..HEADER].copy_from_slice(&bytes.to_le_bytes());
     let check = crc32fast::hash(&page[8..]);
     page[4..8].copy_from_slice(&check.to_le_bytes());
 }

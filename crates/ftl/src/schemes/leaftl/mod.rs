@@ -214,12 +214,9 @@ impl Mapping for Map {
         ],
     };
 
-    fn shape(records: &mut Records, geometry: &Geometry, config: &Config) -> Result<(), ConfigError> {
+    fn shape(records: &mut Records, geometry: &Geometry, _config: &Config) -> Result<(), ConfigError> {
         let shift = Self::group_shift(geometry);
-        let groups = config.exported_pages.div_ceil(1 << shift) as usize;
-        // Together with one group more than fits, nothing larger is ever written at once.
-        let most_packed = config.cache_bytes as usize + groups * 8 + 2 * geometry.page_bytes as usize;
-        records.group(shift, most_packed);
+        records.group(shift);
         Ok(())
     }
 

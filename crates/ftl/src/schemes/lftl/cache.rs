@@ -21,6 +21,7 @@ use crate::breach::Breach;
 use crate::cmt::entries::{Entries, Entry};
 use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Lpn};
+use std::ops::RangeInclusive;
 
 /// Bytes of a TP node.
 pub const NODE_BYTES: u64 = 12;
@@ -485,11 +486,19 @@ impl Cache {
         (node.known, node.programmed)
     }
 
-    /// Appends the trained models of a chunk, the oldest first.
-    pub fn trained(&self, chunk: u32, all: &mut Vec<Covering>) {
-        let before = all.len();
-        all.extend(self.list(self.nodes[chunk as usize].trained).map(|held| held.own));
-        all[before..].reverse();
+    /// The trained models of a chunk, the newest first, and the number of each ([`Cache::model`]).
+    pub fn trained(&self, chunk: u32) -> impl Iterator<Item = (u32, &Covering)> {
+        let mut at = self.nodes[chunk as usize].trained;
+        std::iter::from_fn(move || {
+            let (number, held) = (at, self.held.get(at as usize)?);
+            at = held.next;
+            Some((number, &held.own))
+        })
+    }
+
+    /// A model by the number that [`Cache::trained`] gave.
+    pub fn model(&self, number: u32) -> LinearModel {
+        self.held[number as usize].own.model
     }
 
     /// Bytes that the head of a record takes: identifier and models.
@@ -497,16 +506,22 @@ impl Cache {
         u64::from(parts.model_count()) * MODEL_BYTES + identifier_bytes(parts.outlier_count(), self.lpas)
     }
 
-    /// Sets the head of a chunk, as it is on flash, in place of what was known of it.
-    pub fn set_head(&mut self, chunk: u32, parts: &Parts<'_>, known: Done) {
+    /// Sets the head of a chunk, as it is on flash, in place of what was known of it: the identifier, and the
+    /// models that cover any of `offsets`.
+    pub fn set_head(&mut self, chunk: u32, parts: &Parts<'_>, offsets: RangeInclusive<u16>, known: Done) {
         self.enter(chunk);
         self.drop_head(chunk);
+        let mut kept = 0;
         for own in parts.models().rev() {
-            let at = self.new_held(own, self.nodes[chunk as usize].models);
-            self.nodes[chunk as usize].models = at;
+            if own.first <= *offsets.end() && *offsets.start() <= own.last {
+                let at = self.new_held(own, self.nodes[chunk as usize].models);
+                self.nodes[chunk as usize].models = at;
+                kept += 1;
+            }
         }
         let node = &mut self.nodes[chunk as usize];
-        (node.model_count, node.outliers) = (parts.model_count(), parts.outlier_count());
+        (node.model_count, node.outliers) = (kept, parts.outlier_count());
+        node.missing_models = parts.model_count() - kept;
         (node.has_identifier, node.bits, node.known) = (true, parts.identifier(), known);
         self.identifiers += identifier_bytes(node.outliers, self.lpas);
     }

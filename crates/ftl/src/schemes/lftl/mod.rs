@@ -12,7 +12,7 @@
 //! | chunk; GTD entries that share a translation page, split and merged | [`crate::records`] | flash |
 //! | TP node with three lists, eviction order | [`cache::Cache`] | memory |
 //! | lookup order, loading with prefetch | [`map::Map::lookup`] | - |
-//! | log mappings, training when a group is closed | [`map::Map::put`], [`map::Map::close`] | memory |
+//! | log mappings, training when a group is closed | [`map::Map::put`], [`map::Map::close`] (`training`) | memory |
 //!
 //! **Choices**, where the paper is silent or something had to differ:
 //! - A linear group is a lane: the blocks of a superblock in some neighbouring units, without bad ones, as
@@ -36,12 +36,17 @@
 //!   the request, and the heads of the `ahead` next chunks of the same translation page, as far as these are
 //!   linear.
 //! - **A host write** looks its old page up, to invalidate it, as in the other schemes.
-//! - **Memory.** Everything counts: directory, block lists, subspaces, TP nodes, and the free bytes that the
-//!   directory may need when translation pages are split. The sum is asserted to be within the budget
-//!   whenever anything is added. Training works on the log mappings where they are.
-//! - **Controller work**: 0.65 us a prediction, and `train_ns` = 16 ns for each point looked at in each pass
-//!   over the points: in LearnedFTL's measurements 512 mappings are sorted and trained in 50 us on a
-//!   Cortex-A72, of which sorting takes five parts in six, and LFTL need not sort.
+//! - **Memory.** Everything counts: directory, block lists, subspaces, TP nodes, buffers, and the free bytes
+//!   that the directory may need when translation pages are split. The sum is asserted to be within the
+//!   budget whenever anything is added, and a buffer that has grown is a failed invariant. Buffers follow the
+//!   budget: training copies a set of log mappings at a time, and a translation page that is split is made
+//!   part by part, from its end. Where the head of a chunk does not fit, the one model of the page asked for
+//!   is loaded. What the search of a recovery gathers counts for no scheme.
+//! - **Controller work**: 0.65 us a prediction; `train_ns` = 16 ns for each point looked at in each pass of
+//!   training, and for each LPA in each pass of packing and unpacking a record; `sort_ns` = 9 ns for a point
+//!   in each level of sorting by linear group. In LearnedFTL's measurements 512 mappings are sorted and
+//!   trained in 50 us on a Cortex-A72, of which sorting, nine levels, takes five parts in six. Of a run that
+//!   is trimmed the first page costs a prediction, and each further one a step of 16 ns.
 
 pub mod cache;
 mod collect;
@@ -52,6 +57,8 @@ pub mod open;
 pub mod record;
 mod recover;
 mod stats;
+mod training;
+mod write_back;
 mod writer;
 
 use crate::breach::Breach;
@@ -74,6 +81,11 @@ use writer::Writer;
 
 /// Subspaces that a device has at least.
 const LEAST_SUBSPACES: u32 = 8;
+
+/// Log mappings that are trained at once, at least and at most, and the bytes of memory for each of them.
+const LEAST_SET: u64 = 16;
+const MOST_SET: u64 = 65_536;
+const BYTES_OF_A_POINT: u64 = 2_048;
 
 /// LFTL.
 pub type Lftl = Ftl<Map, Writer>;
@@ -98,6 +110,11 @@ impl Map {
             ahead: config.number(&Self::INFO, "ahead", 0.0..=10_000.0)? as u32,
             predict_ns: config.number(&Self::INFO, "predict_ns", 0.0..=1e9)? as u64,
             train_ns: config.number(&Self::INFO, "train_ns", 0.0..=1e9)? as u64,
+            sort_ns: config.number(&Self::INFO, "sort_ns", 0.0..=1e9)? as u64,
+            set: match config.parameter(&Self::INFO, "set").as_str() {
+                "auto" => (config.cache_bytes / BYTES_OF_A_POINT).clamp(LEAST_SET, MOST_SET) as u32,
+                _ => config.number(&Self::INFO, "set", LEAST_SET..=MOST_SET)? as u32,
+            },
         };
         let largest = Chunk { first_lpa: 0, lpas: chunk_lpas as u16, point_bytes: shape.point_bytes };
         assert!(largest.most_bytes() <= Records::longest_record(geometry.page_bytes));
@@ -121,14 +138,17 @@ impl Map {
     }
 
     /// The budget must hold what is always there, the largest directory, and what one operation brings in.
-    fn check_budget(shape: &Shape, fixed: u64) -> Result<(), ConfigError> {
+    fn check_budget(&self) -> Result<(), ConfigError> {
+        let shape = self.shape();
         let chunks = shape.exported_pages.div_ceil(shape.chunk_lpas);
         let directory = u64::from(chunks + 1) * Records::ENTRY_BYTES;
-        let chunk = Map::most_of_chunk(shape.chunk_lpas);
-        if shape.budget < fixed + directory + chunk {
+        let chunk = Map::least_of_chunk(shape.chunk_lpas);
+        let buffers: u64 = self.buffers().iter().sum();
+        let (fixed, least) = (self.fixed_bytes() - buffers, self.fixed_bytes() + directory + chunk);
+        if shape.budget < least {
             return Err(ConfigError(format!(
-                "scheme lftl: a cache of {} bytes is too small: block lists and open groups take {fixed}, the directory may \
-                 take {directory} and a chunk {chunk}",
+                "scheme lftl: a cache of {} bytes is too small; give at least {least}: block lists and open groups take \
+                 {fixed}, buffers {buffers}, the directory may take {directory} and a chunk {chunk}",
                 shape.budget
             )));
         }
@@ -178,17 +198,26 @@ impl Mapping for Map {
             Parameter { name: "inliers", default: "0.95", what: "ransac: share of points on the first line that ends it" },
             Parameter { name: "ahead", default: "16", what: "linear chunks loaded with the one asked for" },
             Parameter { name: "predict_ns", default: "650", what: "controller work of a prediction, ns" },
-            Parameter { name: "train_ns", default: "16", what: "controller work of a point in a pass of training, ns" },
+            Parameter {
+                name: "train_ns",
+                default: "16",
+                what: "controller work of a point in a pass of training, and of an LPA in one of packing or unpacking, ns",
+            },
+            Parameter { name: "sort_ns", default: "9", what: "controller work of a point in a level of sorting, ns" },
+            Parameter {
+                name: "set",
+                default: "auto",
+                what: "log mappings that are trained at once, 19 bytes each; auto: one for each 2,048 bytes of memory",
+            },
         ],
     };
 
-    fn shape(records: &mut Records, geometry: &Geometry, config: &Config) -> Result<(), ConfigError> {
-        let most_packed = config.cache_bytes as usize + 2 * geometry.page_bytes as usize;
-        records.group(Self::chunk_lpas(geometry).ilog2(), most_packed);
+    fn shape(records: &mut Records, geometry: &Geometry, _config: &Config) -> Result<(), ConfigError> {
+        records.group(Self::chunk_lpas(geometry).ilog2());
         Ok(())
     }
 
-    fn new<N: Nand>(flash: &mut Flash<N>, _records: &Records, config: &Config) -> Result<Self, ConfigError> {
+    fn new<N: Nand>(flash: &mut Flash<N>, records: &Records, config: &Config) -> Result<Self, ConfigError> {
         let geometry = flash.nand().geometry().clone();
         let shape = Self::shape_of(config, &geometry)?;
         let lanes = config.number(&Self::INFO, "lanes", 1.0..=f64::from(linear::MOST_LANES))? as u32;
@@ -208,8 +237,9 @@ impl Mapping for Map {
         };
         let superblock = (geometry.units(), geometry.superblock_pages());
         let open = Open::new(config.exported_pages, shape.subspace_pages, superblock, streams, lists.lanes());
-        Self::check_budget(&shape, lists.bytes() + open.bytes())?;
-        Ok(Map::with(shape, lists, open, Self::settings(config)?, geometry.page_bytes))
+        let map = Map::with(shape, lists, open, Self::settings(config)?, records.buffer_bytes());
+        map.check_budget()?;
+        Ok(map)
     }
 
     fn restore<N: Nand>(&mut self, recovery: &mut Recovery<'_, N>, records: &mut Records) -> Result<()> {
@@ -243,11 +273,7 @@ impl Mapping for Map {
         offsets: Range<u32>,
         at: Done,
     ) -> Result<Done> {
-        let mut pages = std::mem::take(&mut self.trimmed);
-        let known = self.unmap(flash, records, chunk.0, offsets, at, &mut pages);
-        pages.drain(..).for_each(|page| flash.invalidate(page));
-        self.trimmed = pages;
-        known
+        self.unmap(flash, records, chunk.0, offsets, true, at)
     }
 
     fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records) -> Result<Option<Done>> {
@@ -275,6 +301,7 @@ impl Mapping for Map {
 
     fn memory(&self, _records: &Records) -> Memory {
         let [nodes, points, models, identifiers] = self.cache.parts();
+        let [training, writing] = self.buffers();
         Memory {
             parts: vec![
                 ("block lists", self.lists.bytes()),
@@ -283,6 +310,8 @@ impl Mapping for Map {
                 ("point mappings", points),
                 ("linear models", models),
                 ("outlier identifiers", identifiers),
+                ("buffers for training", training),
+                ("buffers for translation pages", writing),
                 ("kept free for the directory", self.cache.slack()),
             ],
         }
@@ -302,7 +331,7 @@ impl Update for Map {
         let old = self.lookup(flash, records, Ask { lpn, rest, at })?;
         let Some(ppn) = ppn else {
             let (chunk, offset) = records.units().place(lpn);
-            let done = self.unmap(flash, records, chunk.0, offset..offset + 1, old.done, &mut Vec::new())?;
+            let done = self.unmap(flash, records, chunk.0, offset..offset + 1, false, old.done)?;
             return Ok(Lookup { done, ..old });
         };
         let done = self.put(flash, records, lpn, ppn, programmed, Cause::Translation, old.done)?;

@@ -36,7 +36,7 @@ const EXEMPLARY: usize = 3;
 const RATE_BYTES: u64 = 4 + 2 + 1;
 /// Bytes of a subspace: LPAs that continue its stream and its other writes, how much was in sequence, its
 /// lane, its log mappings, its rate.
-const SUBSPACE_BYTES: u64 = 2 * 2 + 1 + 1 + 2 + RATE_BYTES;
+const SUBSPACE_BYTES: u64 = 2 * 2 + 1 + 1 + 4 + RATE_BYTES;
 /// Bytes of a lane: its owner, its last use, its place, the exemplary set.
 const LANE_BYTES: u64 = 2 + 4 + 3 + 4 * EXEMPLARY as u64 + 1;
 /// Bytes of the shared lane's number and turn, and of the request that goes there.

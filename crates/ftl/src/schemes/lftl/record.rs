@@ -14,7 +14,7 @@
 //! nothing is mapped has no bytes.
 
 use super::linear::{BlockLists, LinearModel};
-use crate::table::{mapped, UNMAPPED};
+use crate::table::{entry, mapped, UNMAPPED};
 use nand::Ppn;
 
 /// Bytes before the models.
@@ -24,7 +24,10 @@ const BITMAP: u16 = 1 << 15;
 pub const MOST_LPAS: usize = 512;
 /// Unmapped LPAs that two pieces of one line may have between them and still be one model.
 const GAP: u32 = 2;
-const NO_OWNER: u16 = u16::MAX;
+/// The owner of an offset that no candidate covers.
+pub const NO_OWNER: u32 = u32::MAX;
+/// Words that a piece takes.
+const PIECE: usize = 3;
 
 /// Which LPAs of a chunk are outliers: one bit each.
 pub type Bits = [u64; MOST_LPAS / 64];
@@ -35,7 +38,8 @@ pub fn bit(bits: &Bits, offset: u16) -> bool {
     bits[usize::from(offset) / 64] >> (offset % 64) & 1 == 1
 }
 
-fn set_bit(bits: &mut Bits, offset: u16) {
+/// Sets bit `offset`.
+pub fn set_bit(bits: &mut Bits, offset: u16) {
     bits[usize::from(offset) / 64] |= 1 << (offset % 64);
 }
 
@@ -103,10 +107,11 @@ impl Chunk {
         table.clear();
         table.resize(usize::from(self.lpas), UNMAPPED);
         let parts = self.parts(record);
-        for own in parts.models() {
+        for own in parts.models().filter(|own| own.model.group != LinearModel::NOWHERE) {
+            let part = lists.part(own.model.group);
             for offset in own.first..=own.last {
-                let ppn = self.predict(lists, own.model, offset);
-                table[usize::from(offset)] = ppn.map_or(UNMAPPED, |ppn| ppn.0);
+                let local = own.model.predict(self.first_lpa + offset);
+                table[usize::from(offset)] = entry(local.and_then(|local| part.page(local)));
             }
         }
         parts.each_outlier(|offset, ppn| table[usize::from(offset)] = ppn);
@@ -134,7 +139,8 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn model(&self, at: usize) -> LinearModel {
+    /// A model, by number.
+    pub fn model(&self, at: usize) -> LinearModel {
         let mut bytes = [0; LinearModel::BYTES];
         bytes.copy_from_slice(&self.models[at * LinearModel::BYTES..][..LinearModel::BYTES]);
         LinearModel::from_bytes(bytes)
@@ -193,6 +199,15 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// Models that a record may use. They know themselves by number.
+pub trait Candidates {
+    /// Enters in `owners`, which has an entry for each offset of the chunk, the newest one that covers it.
+    fn claim(&self, owners: &mut [u32]);
+
+    /// One of them.
+    fn model(&self, number: u32) -> LinearModel;
+}
+
 /// A part of a chunk that one model covers.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
@@ -201,85 +216,147 @@ struct Piece {
     model: LinearModel,
 }
 
+impl Piece {
+    fn to_words(self) -> [u32; PIECE] {
+        let [a, b, c, d, e, f, g, h] = self.model.to_bytes();
+        let ends = u32::from(self.first) | u32::from(self.last) << 16;
+        [ends, u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
+    }
+
+    fn from_words([ends, low, high]: [u32; PIECE]) -> Piece {
+        let ([a, b, c, d], [e, f, g, h]) = (low.to_le_bytes(), high.to_le_bytes());
+        let model = LinearModel::from_bytes([a, b, c, d, e, f, g, h]);
+        Piece { first: ends as u16, last: (ends >> 16) as u16, model }
+    }
+}
+
 /// Packs records. Keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Packer {
-    /// The newest candidate that covers each offset.
-    owners: Vec<u16>,
-    pieces: Vec<Piece>,
-    /// The models of the record, those of nowhere among them.
-    models: Vec<Covering>,
-    outliers: Vec<u16>,
+    /// The newest candidate that covers each offset, and in its place the pieces that were cut from it: one
+    /// is cut from as many offsets as it takes words, or more.
+    words: Vec<u32>,
+    pieces: usize,
+    /// Models of the record, those of nowhere among them.
+    models: usize,
+    outliers: Bits,
+    /// LPAs looked at, over all passes.
+    pub looked_at: u64,
 }
 
 impl Packer {
-    /// Appends the record of a chunk whose pages are where `table` says. `candidates` are the models that it
-    /// may use, an older one before a newer one. Whatever they are, the record is true to the table.
+    /// A packer for chunks of up to `lpas` LPAs.
+    pub fn new(lpas: usize) -> Packer {
+        Packer { words: Vec::with_capacity(lpas), ..Packer::default() }
+    }
+
+    /// Bytes that it keeps.
+    pub fn bytes(&self) -> u64 {
+        (self.words.capacity() * size_of::<u32>() + size_of::<Bits>()) as u64
+    }
+
+    /// Makes the record of a chunk whose pages are where `table` says, and appends it if it takes no more
+    /// than `room` bytes. `candidates` are the models that it may use; whatever they are, the record is true
+    /// to the table. Returns the bytes of the record.
     pub fn pack(
         &mut self,
         chunk: &Chunk,
         lists: &BlockLists,
         table: &[u32],
-        candidates: &[Covering],
+        candidates: &impl Candidates,
+        room: usize,
         record: &mut Vec<u8>,
-    ) {
+    ) -> usize {
         if table.iter().all(|&entry| entry == UNMAPPED) {
-            return;
+            return 0;
         }
+        self.looked_at += 2 * u64::from(chunk.lpas);
         self.cut(chunk, lists, table, candidates);
         self.join(chunk, lists, table);
         self.cover(chunk, lists, table);
-        let bitmap = usize::from(chunk.lpas).div_ceil(8) < 2 * self.outliers.len();
-        let models = self.models.len() as u16 | if bitmap { BITMAP } else { 0 };
-        record.extend_from_slice(&models.to_le_bytes());
-        record.extend_from_slice(&(self.outliers.len() as u16).to_le_bytes());
-        for own in &self.models {
-            record.extend_from_slice(&own.model.to_bytes());
+        let outliers: u32 = self.outliers.iter().map(|word| word.count_ones()).sum();
+        let (outliers, bitmap_bytes) = (outliers as usize, usize::from(chunk.lpas).div_ceil(8));
+        let bitmap = bitmap_bytes < 2 * outliers;
+        let identifier = if bitmap { bitmap_bytes } else { 2 * outliers };
+        let bytes = HEADER + self.models * LinearModel::BYTES + identifier + outliers * chunk.point_bytes;
+        if bytes <= room {
+            self.write(chunk, table, bitmap, outliers as u16, record);
         }
+        bytes
+    }
+
+    /// Appends the record that was laid out.
+    fn write(&self, chunk: &Chunk, table: &[u32], bitmap: bool, outliers: u16, record: &mut Vec<u8>) {
+        let models = self.models as u16 | if bitmap { BITMAP } else { 0 };
+        record.extend_from_slice(&models.to_le_bytes());
+        record.extend_from_slice(&outliers.to_le_bytes());
+        for at in 0..self.pieces {
+            let (piece, (nowhere, end)) = (self.piece(at), self.reach(at, chunk, table));
+            record.extend_from_slice(&piece.model.to_bytes());
+            if nowhere < end {
+                let (start, group) = (chunk.first_lpa + nowhere, LinearModel::NOWHERE);
+                let model = LinearModel { start, group, ..LinearModel::default() };
+                record.extend_from_slice(&model.to_bytes());
+            }
+        }
+        let bits = &self.outliers;
         if bitmap {
-            let mut bits = Bits::default();
-            self.outliers.iter().for_each(|&offset| set_bit(&mut bits, offset));
             let bytes = bits.iter().flat_map(|word| word.to_le_bytes());
             record.extend(bytes.take(usize::from(chunk.lpas).div_ceil(8)));
         } else {
-            for &offset in &self.outliers {
-                record.extend_from_slice(&(chunk.first_lpa + offset).to_le_bytes());
-            }
+            each_bit(bits, |offset| record.extend_from_slice(&(chunk.first_lpa + offset).to_le_bytes()));
         }
-        for &offset in &self.outliers {
+        each_bit(bits, |offset| {
             let entry = table[usize::from(offset)].to_le_bytes();
             record.extend_from_slice(&entry[..chunk.point_bytes]);
-        }
+        });
+    }
+
+    fn piece(&self, at: usize) -> Piece {
+        let words = &self.words[PIECE * at..][..PIECE];
+        Piece::from_words([words[0], words[1], words[2]])
+    }
+
+    fn set_piece(&mut self, at: usize, piece: Piece) {
+        self.words[PIECE * at..][..PIECE].copy_from_slice(&piece.to_words());
     }
 
     /// Cuts the candidates to what they cover and predict: newer ones before older ones, from the first to
     /// the last page that each predicts, anchored there. One that predicts too few pages is left out.
-    fn cut(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32], candidates: &[Covering]) {
-        self.owners.clear();
-        self.owners.resize(usize::from(chunk.lpas), NO_OWNER);
-        for (owner, own) in (0..).zip(candidates) {
-            self.owners[usize::from(own.first)..=usize::from(own.last)].fill(owner);
-        }
-        self.pieces.clear();
+    fn cut(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32], candidates: &impl Candidates) {
+        self.words.clear();
+        self.words.resize(usize::from(chunk.lpas), NO_OWNER);
+        candidates.claim(&mut self.words);
+        self.pieces = 0;
         let mut from = 0;
-        for stretch in self.owners.chunk_by(|a, b| a == b) {
-            let offsets = from..from + stretch.len() as u16;
+        while from < chunk.lpas {
+            let owner = self.words[usize::from(from)];
+            let stretch = self.words[usize::from(from)..].iter().take_while(|&&other| other == owner).count();
+            let offsets = from..from + stretch as u16;
             from = offsets.end;
-            let Some(own) = candidates.get(usize::from(stretch[0])) else { continue };
-            if own.model.group == LinearModel::NOWHERE {
+            if owner == NO_OWNER {
                 continue;
             }
+            let model = candidates.model(owner);
+            if model.group == LinearModel::NOWHERE {
+                continue;
+            }
+            let part = lists.part(model.group);
             let is_right = |model: LinearModel, offset: u16| {
-                let entry = mapped(table[usize::from(offset)]);
-                entry.is_some() && chunk.predict(lists, model, offset) == entry
+                let entry = table[usize::from(offset)];
+                entry != UNMAPPED
+                    && model.predict(chunk.first_lpa + offset).and_then(|local| part.page(local))
+                        == Some(Ppn(entry))
             };
-            let Some(first) = offsets.clone().find(|&offset| is_right(own.model, offset)) else { continue };
-            let Some(base) = own.model.predict(chunk.first_lpa + first) else { continue };
-            let model = LinearModel { start: chunk.first_lpa + first, base, ..own.model };
+            let Some(first) = offsets.clone().find(|&offset| is_right(model, offset)) else { continue };
+            let Some(base) = model.predict(chunk.first_lpa + first) else { continue };
+            let model = LinearModel { start: chunk.first_lpa + first, base, ..model };
             let right = (first..offsets.end).filter(|&offset| is_right(model, offset));
             let (count, last) = right.fold((0, first), |(count, _), offset| (count + 1, offset));
             if count * chunk.point_bytes > LinearModel::BYTES {
-                self.pieces.push(Piece { first, last, model });
+                debug_assert!(PIECE * (self.pieces + 1) <= usize::from(from));
+                self.set_piece(self.pieces, Piece { first, last, model });
+                self.pieces += 1;
             }
         }
     }
@@ -287,8 +364,8 @@ impl Packer {
     /// Joins neighbouring pieces of one line.
     fn join(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32]) {
         let mut kept = 0;
-        for at in 1..self.pieces.len() {
-            let (before, piece) = (self.pieces[kept], self.pieces[at]);
+        for at in 1..self.pieces {
+            let (before, piece) = (self.piece(kept), self.piece(at));
             let same = before.model.group == piece.model.group && before.model.slope == piece.model.slope;
             let gap = &table[usize::from(before.last) + 1..usize::from(piece.first)];
             let unmapped = gap.iter().filter(|&&entry| entry == UNMAPPED).count() as u32;
@@ -300,45 +377,66 @@ impl Packer {
                     theirs != mapped(table[usize::from(offset)]) || predicts(before.model, offset) == theirs
                 });
             if joins {
-                self.pieces[kept].last = piece.last;
+                self.set_piece(kept, Piece { last: piece.last, ..before });
             } else {
                 kept += 1;
-                self.pieces[kept] = piece;
+                self.set_piece(kept, piece);
             }
         }
-        self.pieces.truncate(kept + 1);
+        self.pieces = self.pieces.min(kept + 1);
+    }
+
+    /// Where a model of nowhere begins behind a piece, and where the next piece does; the same when there is
+    /// none.
+    fn reach(&self, at: usize, chunk: &Chunk, table: &[u32]) -> (u16, u16) {
+        let behind = self.piece(at).last + 1;
+        let end = if at + 1 < self.pieces { self.piece(at + 1).first } else { chunk.lpas };
+        let gap = &table[usize::from(behind)..usize::from(end)];
+        let holes = gap.iter().filter(|&&entry| entry == UNMAPPED).count();
+        let first = gap.iter().position(|&entry| entry == UNMAPPED);
+        match first {
+            Some(first) if holes * (chunk.point_bytes + 2) > LinearModel::BYTES => {
+                (behind + first as u16, end)
+            }
+            _ => (end, end),
+        }
     }
 
     /// Lays out the models so that each covers up to the next one, and finds the outliers.
     fn cover(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32]) {
-        self.models.clear();
-        self.outliers.clear();
-        let before_first = self.pieces.first().map_or(chunk.lpas, |piece| piece.first);
-        self.outliers.extend((0..before_first).filter(|&offset| table[usize::from(offset)] != UNMAPPED));
-        for at in 0..self.pieces.len() {
-            let Piece { first, last, model } = self.pieces[at];
-            let end = self.pieces.get(at + 1).map_or(chunk.lpas, |next| next.first);
-            let unmapped = |offset: &u16| table[usize::from(*offset)] == UNMAPPED;
-            let holes = (last + 1..end).filter(unmapped).count();
-            let nowhere = if holes * (chunk.point_bytes + 2) > LinearModel::BYTES {
-                (last + 1..end).find(unmapped).unwrap_or(end)
-            } else {
-                end
-            };
-            self.models.push(Covering { first, last: nowhere - 1, model });
-            for offset in first..nowhere {
-                let entry = mapped(table[usize::from(offset)]);
-                if entry.is_none() || chunk.predict(lists, model, offset) != entry {
-                    self.outliers.push(offset);
+        let mut outliers = Bits::default();
+        let mut mark = |offsets: std::ops::Range<u16>, is_outlier: &dyn Fn(u16, u32) -> bool| {
+            for offset in offsets {
+                if is_outlier(offset, table[usize::from(offset)]) {
+                    set_bit(&mut outliers, offset);
                 }
             }
-            if nowhere < end {
-                let start = chunk.first_lpa + nowhere;
-                let group = LinearModel::NOWHERE;
-                let model = LinearModel { start, group, ..LinearModel::default() };
-                self.models.push(Covering { first: nowhere, last: end - 1, model });
-                self.outliers.extend((nowhere..end).filter(|offset| !unmapped(offset)));
-            }
+        };
+        let before_first = if self.pieces > 0 { self.piece(0).first } else { chunk.lpas };
+        mark(0..before_first, &|_, entry| entry != UNMAPPED);
+        self.models = self.pieces;
+        for at in 0..self.pieces {
+            let Piece { first, model, .. } = self.piece(at);
+            let (nowhere, end) = self.reach(at, chunk, table);
+            let part = lists.part(model.group);
+            mark(first..nowhere, &|offset, entry| {
+                let page = model.predict(chunk.first_lpa + offset).and_then(|local| part.page(local));
+                entry == UNMAPPED || page != Some(Ppn(entry))
+            });
+            mark(nowhere..end, &|_, entry| entry != UNMAPPED);
+            self.models += usize::from(nowhere < end);
+        }
+        self.outliers = outliers;
+    }
+}
+
+/// Calls `each` with every offset whose bit is set, ascending.
+fn each_bit(bits: &Bits, mut each: impl FnMut(u16)) {
+    for (at, &word) in (0u16..).zip(bits) {
+        let mut word = word;
+        while word != 0 {
+            each(at * 64 + word.trailing_zeros() as u16);
+            word &= word - 1;
         }
     }
 }
@@ -373,9 +471,27 @@ mod tests {
         LinearModel { start: 1024 + offset, group, slope: Half::nearest(slope), base }
     }
 
+    /// The later ones are newer.
+    impl Candidates for &[Covering] {
+        fn claim(&self, owners: &mut [u32]) {
+            for (number, own) in (0..).zip(*self) {
+                owners[usize::from(own.first)..=usize::from(own.last)].fill(number);
+            }
+        }
+
+        fn model(&self, number: u32) -> LinearModel {
+            self[number as usize].model
+        }
+    }
+
     fn pack(table: &[u32], candidates: &[Covering]) -> Vec<u8> {
         let (mut record, mut found) = (Vec::new(), Vec::new());
-        Packer::default().pack(&CHUNK, &lists(), table, candidates, &mut record);
+        let room = CHUNK.most_bytes();
+        let bytes = Packer::new(512).pack(&CHUNK, &lists(), table, &candidates, room, &mut record);
+        assert_eq!(record.len(), bytes);
+        let short = bytes.saturating_sub(1);
+        let again = Packer::new(512).pack(&CHUNK, &lists(), table, &candidates, short, &mut Vec::new());
+        assert_eq!(again, bytes, "it says its bytes where there is no room");
         CHUNK.decode(&lists(), &record, &mut found);
         assert_eq!(found, table);
         assert!(record.len() <= CHUNK.most_bytes(), "{} of {}", record.len(), CHUNK.most_bytes());

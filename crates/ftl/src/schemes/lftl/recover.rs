@@ -32,6 +32,12 @@ pub fn restore<N: Nand>(recovery: &mut Recovery<'_, N>, map: &mut Map, records: 
     let mut table = Vec::new();
     let behind = compare(recovery, records, |recovery, chunk, record, newer| {
         map.chunk(chunk).decode(&map.lists, record, &mut table);
+        if !record.is_empty() {
+            // One pass to unpack it, and one to compare.
+            let shape = map.shape();
+            let work_ns = 2 * u64::from(shape.chunk_lpas) * shape.train_ns;
+            recovery.at = recovery.flash.compute_in_slices(work_ns, recovery.at);
+        }
         let mut changes = compare_chunk(recovery, &table, newer);
         if record.is_empty() {
             changes.retain(|change| change.1.is_some());

@@ -203,25 +203,22 @@ impl BlockLists {
     /// The page at a local PPA of a group; `None` beyond its end.
     #[inline]
     pub fn global(&self, group: u16, local: u16) -> Option<Ppn> {
+        self.part(group).page(local)
+    }
+
+    /// A group, found once for many pages of it.
+    #[inline]
+    pub fn part(&self, group: u16) -> Part<'_> {
         let (number, node) = (u32::from(group) % self.groups, u32::from(group) / self.groups + 1);
         let (superblock, part) = (number / self.parts, number % self.parts);
-        let all = self.counts[superblock as usize];
         let units = self.units_of(node);
-        let is_whole = all == self.units;
+        let is_whole = self.counts[superblock as usize] == self.units;
         let count = if is_whole { units.len() as u32 } else { self.count(superblock, units.clone()) };
-        if count == 0 {
-            return None;
-        }
-        let (row, index) = (u32::from(local) / count, u32::from(local) % count);
-        let row_in_block = part * self.rows_per_part + row;
-        if row >= self.rows_per_part || row_in_block >= self.pages_per_block {
-            return None;
-        }
-        let unit = match is_whole {
-            true => units.start + index,
-            false => self.unit_at(superblock, self.count(superblock, 0..units.start) + index)?,
-        };
-        Some(Ppn((superblock * self.pages_per_block + row_in_block) * self.units + unit))
+        let below = if is_whole { units.start } else { self.count(superblock, 0..units.start) };
+        let first_row = part * self.rows_per_part;
+        let rows = self.rows_per_part.min(self.pages_per_block - first_row);
+        let row = superblock * self.pages_per_block + first_row;
+        Part { lists: self, superblock, is_whole, count, below, rows, row }
     }
 
     /// The unit of block `index` of a list.
@@ -239,5 +236,37 @@ impl BlockLists {
             return Some(at * 64 + word.trailing_zeros());
         }
         None
+    }
+}
+
+/// A linear group.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    lists: &'a BlockLists,
+    superblock: u32,
+    /// No block of the superblock is missing.
+    is_whole: bool,
+    /// Blocks, and those of the superblock before the first one.
+    count: u32,
+    below: u32,
+    /// Rows, and the first one, counted over the array.
+    rows: u32,
+    row: u32,
+}
+
+impl Part<'_> {
+    /// The page at a local PPA; `None` beyond the end.
+    #[inline]
+    pub fn page(&self, local: u16) -> Option<Ppn> {
+        if self.count == 0 {
+            return None;
+        }
+        let (row, index) = (u32::from(local) / self.count, u32::from(local) % self.count);
+        if row >= self.rows {
+            return None;
+        }
+        let index = self.below + index;
+        let unit = if self.is_whole { index } else { self.lists.unit_at(self.superblock, index)? };
+        Some(Ppn((self.row + row) * self.lists.units + unit))
     }
 }

@@ -249,28 +249,36 @@ impl Trainer {
         let room = || Vec::with_capacity(points);
         Trainer {
             settings,
-            models: Vec::with_capacity(points / 2 + 1),
+            models: Vec::with_capacity(points / 2),
             outliers: room(),
             points: room(),
             ..Trainer::default()
         }
     }
 
+    /// Bytes that it keeps.
+    pub fn bytes(&self) -> u64 {
+        let points = (self.points.capacity() + self.outliers.capacity()) * size_of::<Point>();
+        (points + self.models.capacity() * size_of::<Covering>()) as u64
+    }
+
     /// Makes models of the pages of `group`, ascending by LPA, each LPA once.
     pub fn train(
         &mut self,
         group: u16,
-        points: &[Point],
+        points: impl Iterator<Item = Point>,
         exemplary: &[Point],
         random: &mut impl FnMut(u32) -> u32,
     ) {
         self.models.clear();
         self.outliers.clear();
-        self.outliers.extend_from_slice(points);
-        (self.iterations, self.looked_at, self.literal_outliers) = (0, 0, points.len() as u64);
+        self.points.clear();
+        self.points.extend(points);
+        (self.iterations, self.looked_at, self.literal_outliers) = (0, 0, self.points.len() as u64);
         if self.settings.method == Method::Runs {
-            return self.follow_runs(group, points);
+            return self.follow_runs(group);
         }
+        self.outliers.extend_from_slice(&self.points);
         for round in 0..self.settings.rounds {
             if self.outliers.len() < 2 {
                 break;
@@ -298,11 +306,8 @@ impl Trainer {
 
     /// Makes sub-models in one pass: from each point that none covers, the longest run with slope 1 or with
     /// the slope that most of the next points allow.
-    fn follow_runs(&mut self, group: u16, points: &[Point]) {
-        self.outliers.clear();
-        self.points.clear();
-        self.points.extend_from_slice(points);
-        (self.iterations, self.looked_at) = (u32::from(!points.is_empty()), points.len() as u64);
+    fn follow_runs(&mut self, group: u16) {
+        (self.iterations, self.looked_at) = (u32::from(!self.points.is_empty()), self.points.len() as u64);
         let mut from = 0;
         while from < self.points.len() {
             let (start, base) = self.points[from];

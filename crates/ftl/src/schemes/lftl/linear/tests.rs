@@ -44,7 +44,7 @@ fn exemplary(order: &[u16], count: usize) -> Vec<Point> {
 
 fn train(group: u16, points: &[Point], exemplary: &[Point], settings: &Settings, seed: u32) -> Trainer {
     let mut trainer = Trainer { settings: *settings, ..Trainer::default() };
-    trainer.train(group, points, exemplary, &mut dice(seed));
+    trainer.train(group, points.iter().copied(), exemplary, &mut dice(seed));
     trainer
 }
 

@@ -1,0 +1,182 @@
+//! Training: models are made of log mappings, as many at once as the memory for it holds.
+
+use super::cache::Cache;
+use super::linear::LinearModel;
+use super::map::{Logged, Map, Trained};
+use super::open::Lane;
+use super::record::Covering;
+use super::stats;
+use crate::flash::Flash;
+use crate::list::NONE;
+use nand::{Done, Lpn, Nand, Ppn};
+use std::ops::Range;
+
+impl Map {
+    /// Linear groups are closed: models are made of what was written to them.
+    pub fn close<N: Nand>(&mut self, flash: &mut Flash<N>, which: Trained) {
+        for subspace in 0..self.logs.len() as u32 {
+            self.close_of(flash, subspace, which);
+        }
+    }
+
+    /// Linear groups that one subspace wrote are closed.
+    pub fn close_of<N: Nand>(&mut self, flash: &mut Flash<N>, subspace: u32, which: Trained) {
+        if self.logs[subspace as usize] > 0 {
+            self.train(flash, subspace, which);
+        }
+    }
+
+    /// Trains what is logged of some chunks.
+    pub(super) fn train_chunks<N: Nand>(&mut self, flash: &mut Flash<N>, chunks: Range<u32>) {
+        for chunk in chunks {
+            if self.cache.logs_of(chunk) > 0 {
+                self.train(flash, self.first_lpn(chunk).0 / self.shape().subspace_pages, Trained::All);
+            }
+        }
+    }
+
+    /// Makes models of the log mappings of a subspace in some groups.
+    pub(super) fn train<N: Nand>(&mut self, flash: &mut Flash<N>, subspace: u32, which: Trained) {
+        let first = subspace * self.shape().subspace_pages;
+        let end = Lpn((first + self.shape().subspace_pages).min(self.shape().exported_pages));
+        let (mut from, mut left) = (Lpn(first), self.logs[subspace as usize]);
+        loop {
+            from = self.gather(from..end, first, which, &mut left);
+            if self.logged.is_empty() {
+                break;
+            }
+            let sorted = self.sort(flash);
+            let mut at = 0;
+            while at < self.logged.len() {
+                let group = self.logged[at].group;
+                let count = self.logged[at..].iter().take_while(|logged| logged.group == group).count();
+                self.train_points(flash, subspace, at..at + count, sorted);
+                at += count;
+            }
+            self.logs[subspace as usize] -= self.logged.len() as u32;
+        }
+    }
+
+    /// Gathers log mappings, up to a set of them, and chunk by chunk where that is possible: a run that is
+    /// cut inside a chunk becomes two models. `left` log mappings have not been looked at yet. Returns where
+    /// the next set begins.
+    fn gather(&mut self, lpns: Range<Lpn>, first: u32, which: Trained, left: &mut u32) -> Lpn {
+        self.logged.clear();
+        let (mut from, mut chunk, most) = (lpns.start, NONE, self.shape().set as usize);
+        while let Some(lpn) = self.cache.next_point(from, lpns.end).filter(|_| *left > 0) {
+            let number = self.place(lpn).0;
+            let is_begun = std::mem::replace(&mut chunk, number) == number;
+            let room = most - self.logged.len();
+            let fits = is_begun || self.logged.is_empty() || self.cache.logs_of(number) as usize <= room;
+            if room == 0 || !fits {
+                return lpn;
+            }
+            from = Lpn(lpn.0 + 1);
+            let Some(point) = self.cache.point(lpn).filter(|point| Cache::is_log(point)) else { continue };
+            *left -= 1;
+            let Some((group, local)) = self.lists.local(Ppn(point.ppn)) else {
+                unreachable!("PPN {} was programmed in a block that is in no linear group", point.ppn)
+            };
+            let is_meant = match which {
+                Trained::All => true,
+                Trained::Superblock(superblock) => self.lists.superblock_of(group) == superblock,
+                Trained::Lane(superblock, node) => self.lists.is_of(group, superblock, node),
+            };
+            if is_meant {
+                self.logged.push(Logged { group, point: ((lpn.0 - first) as u16, local) });
+            }
+        }
+        lpns.end
+    }
+
+    /// Sorts what was gathered by linear group. Completes when the controller has gathered and sorted it.
+    fn sort<N: Nand>(&mut self, flash: &mut Flash<N>) -> Done {
+        let count = self.logged.len() as u64;
+        let mut ns = count * self.shape().train_ns;
+        if self.logged.iter().any(|logged| logged.group != self.logged[0].group) {
+            self.logged.sort_unstable_by_key(|logged| (logged.group, logged.point.0));
+            let levels = u64::from(count.next_power_of_two().ilog2());
+            ns += count * levels * self.shape().sort_ns;
+        }
+        flash.compute_in_slices(ns, Done::READY)
+    }
+
+    /// Makes models of a part of what was gathered, all of one linear group.
+    fn train_points<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        subspace: u32,
+        part: Range<usize>,
+        sorted: Done,
+    ) {
+        let (group, count) = (self.logged[part.start].group, part.len() as u64);
+        let lists = &self.lists;
+        let is_there =
+            |lane: &Lane| lane.superblock != NONE && lists.is_of(group, lane.superblock, lane.node);
+        self.open.take_exemplary(subspace, is_there, &mut self.exemplary);
+        let state = &mut self.random;
+        let mut random = |below: u32| {
+            *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            ((u64::from(*state) * u64::from(below)) >> 32) as u32
+        };
+        let points = self.logged[part].iter().map(|logged| logged.point);
+        self.trainer.train(group, points, &self.exemplary, &mut random);
+        let work_ns = self.trainer.looked_at * self.shape().train_ns;
+        let trained = flash.compute_in_slices(work_ns, sorted);
+        let first = Lpn(subspace * self.shape().subspace_pages);
+        let mut outliers = self.trainer.outliers.len() as u64;
+        for at in 0..self.trainer.outliers.len() {
+            self.cache.is_outlier(Lpn(first.0 + u32::from(self.trainer.outliers[at].0)));
+        }
+        for at in 0..self.trainer.models.len() {
+            let own = self.trainer.models[at];
+            outliers += self.apply(flash, first, own.model, own.last, trained);
+        }
+        let counters = &mut flash.counters;
+        counters.count(&stats::REGRESSIONS, u64::from(self.trainer.iterations > 0));
+        counters.count(&stats::ITERATIONS, u64::from(self.trainer.iterations));
+        counters.count(&stats::POINTS, count);
+        counters.count(&stats::OUTLIERS, outliers);
+        counters.count(&stats::LITERAL_OUTLIERS, self.trainer.literal_outliers);
+    }
+
+    /// Enters a sub-model in each chunk that it covers. Where it has a single page, that is an outlier.
+    /// Returns how many such there were.
+    fn apply<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        subspace: Lpn,
+        model: LinearModel,
+        last: u16,
+        trained: Done,
+    ) -> u64 {
+        let (mut lpn, last) = (subspace.0 + u32::from(model.start), subspace.0 + u32::from(last));
+        let mut alone = 0;
+        while lpn <= last {
+            let (number, offset) = self.place(Lpn(lpn));
+            let end = (self.first_lpn(number).0 + self.shape().chunk_lpas - 1).min(last);
+            let is_log = |map: &Map, lpn: u32| map.cache.point(Lpn(lpn)).is_some_and(Cache::is_log);
+            let members = (lpn..=end).filter(|&lpn| is_log(self, lpn)).count();
+            let (mut known, mut programmed) = self.cache.waits(number);
+            for member in lpn..=end {
+                if !is_log(self, member) {
+                    continue;
+                }
+                if members == 1 {
+                    self.cache.is_outlier(Lpn(member));
+                    alone += 1;
+                } else if let Some(point) = self.cache.remove(Lpn(member)) {
+                    programmed = flash.join(programmed, point.done);
+                }
+            }
+            if members > 1 {
+                known = flash.join(known, trained);
+                let own = Covering { first: offset, last: offset + (end - lpn) as u16, model };
+                self.cache.train(number, own, known, programmed);
+                self.keep_budget();
+            }
+            lpn = end + 1;
+        }
+        alone
+    }
+}
