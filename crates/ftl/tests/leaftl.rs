@@ -189,3 +189,19 @@ fn what_cannot_be_is_refused_in_one_sentence() {
     assert!(refused(64, &config(1 << 20, &[("overwritten", "x")])).contains("top or all is needed"));
     assert!(refused(64, &config(LEAST - 1, &[])).contains("is too small"));
 }
+
+#[test]
+fn a_page_to_or_from_the_buffer_takes_the_hosts_link() {
+    // 4,096 bytes at 2,320 MB/s.
+    for (parameters, page_ns) in
+        [(&[][..], 1_765), (&[("link_mb_s", "1000")][..], 4_096), (&[("link_mb_s", "0")][..], 0)]
+    {
+        let mut device = open(&config(1 << 20, parameters));
+        ask(&mut device, HostOp::Write, 7, 10);
+        assert_eq!(device.counters().compute_ns, 10 * page_ns, "written, {parameters:?}");
+        ask(&mut device, HostOp::Write, 7, 10);
+        ask(&mut device, HostOp::Read, 7, 3);
+        assert_eq!(device.counters().compute_ns, 23 * page_ns, "written again, and read, {parameters:?}");
+        assert_eq!(device.counters().programs_of(PageKind::Data), 0);
+    }
+}

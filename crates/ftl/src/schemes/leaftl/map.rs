@@ -35,6 +35,8 @@ pub struct Shape {
     pub predict_ns: u64,
     /// Controller work of sorting and learning, ns a page.
     pub learn_ns: u64,
+    /// Time of a page on the host's link, ns.
+    pub link_ns: u64,
 }
 
 /// A page in the data buffer that is to be programmed.
