@@ -68,12 +68,9 @@ impl Progress for Inside {
 fn a_million_operations_allocate_nothing() {
     // Log-block schemes would merge superblocks of 2,048 pages here, for minutes. A group that LearnedFTL
     // collects at once makes the clock's queues longer than ever before, late in a run: they grow twice
-    // in a million operations. LFTL's longest list of log mappings comes late, too: one of its buffers
-    // grows once.
+    // in a million operations.
     let is_page_mapped = |info: &&&ftl::Info| {
-        !ftl::schemes::LOG_BLOCK.contains(&info.name)
-            && !info.name.starts_with("learnedftl")
-            && info.name != "lftl"
+        !ftl::schemes::LOG_BLOCK.contains(&info.name) && !info.name.starts_with("learnedftl")
     };
     for info in ftl::schemes::ALL.iter().filter(is_page_mapped) {
         for timing in [TimingModel::default(), TimingModel::Reserved, TimingModel::NoClock] {
