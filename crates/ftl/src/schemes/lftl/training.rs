@@ -62,18 +62,27 @@ impl Map {
     /// the next set begins.
     fn gather(&mut self, lpns: Range<Lpn>, first: u32, which: Trained, left: &mut u32) -> Lpn {
         self.logged.clear();
-        let (mut from, mut chunk, most) = (lpns.start, NONE, self.shape().set as usize);
+        let (mut from, most) = (lpns.start, self.shape().set as usize);
+        // The chunk that is looked at, and its log mappings that have not been.
+        let (mut chunk, mut here) = (NONE, 0);
         while let Some(lpn) = self.cache.next_point(from, lpns.end).filter(|_| *left > 0) {
             let number = self.place(lpn).0;
             let is_begun = std::mem::replace(&mut chunk, number) == number;
+            if !is_begun {
+                here = self.cache.logs_of(number);
+            }
+            if here == 0 {
+                from = self.first_lpn(number + 1);
+                continue;
+            }
             let room = most - self.logged.len();
-            let fits = is_begun || self.logged.is_empty() || self.cache.logs_of(number) as usize <= room;
-            if room == 0 || !fits {
+            if room == 0 || !(is_begun || self.logged.is_empty() || here as usize <= room) {
                 return lpn;
             }
             from = Lpn(lpn.0 + 1);
             let Some(point) = self.cache.point(lpn).filter(|point| Cache::is_log(point)) else { continue };
             *left -= 1;
+            here -= 1;
             let Some((group, local)) = self.lists.local(Ppn(point.ppn)) else {
                 unreachable!("PPN {} was programmed in a block that is in no linear group", point.ppn)
             };
