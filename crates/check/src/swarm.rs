@@ -24,6 +24,8 @@ const WORDS: &[(&str, &[&str])] = &[
     ("overwritten", &["top", "all"]),
     ("equal", &["random", "sequential"]),
     ("match", &["block", "page"]),
+    ("order", &["oldest", "cheapest", "coldest"]),
+    ("conversion", &["spread", "whole"]),
 ];
 
 impl Shape {
