@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
     """Requests of the generator [a million]."""
     warm_up: Path
     """Runs first, with the clock off: ``"steady"``, ``"swept"``, ``"fill"``, ``"aged=50%"``, ``"fragmented"``,
-    ``"none"``, a job file or a trace ["steady"]."""
+    ``"workload"``, ``"none"``, a job file or a trace ["steady"]."""
     cache_state: Literal["dirty", "clean", "warm", "empty"]
     """The mapping cache when measuring begins ["dirty"]."""
     warm_up_requests: int

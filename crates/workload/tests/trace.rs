@@ -553,7 +553,7 @@ proptest! {
     }
 
     #[test]
-    fn no_line_makes_a_row_reader_panic(format in 0usize..17, lines in prop::collection::vec("[0-9a-zRWD,. \\t+:-]{0,60}", 0..8)) {
+    fn no_line_makes_a_row_reader_panic(format in 0..Format::ALL.len(), lines in prop::collection::vec("[0-9a-zRWD,. \\t+:-]{0,60}", 0..8)) {
         let text = lines.join("\n");
         let file = File::new(&format!("lines-{format}"), text.as_bytes());
         let options = with(|o| o.format = Some(Format::ALL[format]));
@@ -561,4 +561,17 @@ proptest! {
             prop_assert!(trace.count() <= 2 * lines.len());
         }
     }
+}
+
+#[test]
+fn flashsims_text_has_two_readings() {
+    let file = File::new("two.flashsim", b"26.214000 0 303574 2 0\n30.000000 0 8 1 1\n");
+    assert_eq!(detect(&file.0).map(|found| found.0), Ok(Format::FlashSim));
+    let read = |format| {
+        let options = with(|o| o.format = format);
+        let trace = Trace::open(&file.0, &options).expect("it opens");
+        trace.map(|r| r.expect("a row")).map(|r| (r.offset / 512, r.bytes, r.kind)).collect::<Vec<_>>()
+    };
+    assert_eq!(read(None), [(303_574, 8192, Kind::Write), (8, 4096, Kind::Read)]);
+    assert_eq!(read(Some(Format::FlashSimSectors)), [(303_574, 1024, Kind::Write), (8, 512, Kind::Read)]);
 }

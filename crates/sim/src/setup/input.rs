@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use workload::synth::Synth;
 use workload::trace::{AddressMap, Ratio, Trace, TraceOptions};
-use workload::{InputError, Request};
+use workload::{InputError, Kind, Request};
 
 use super::{Setup, SetupError, WarmUp};
 use crate::source::{Requests, Source, Synthetic, TraceFile};
@@ -153,6 +153,30 @@ impl Source for Part {
 
     fn count(&self) -> Option<u64> {
         Some(self.take)
+    }
+}
+
+/// A source's reads and writes, each as a write.
+pub(super) struct AsWrites {
+    pub(super) source: Arc<dyn Source>,
+}
+
+impl Source for AsWrites {
+    fn name(&self) -> String {
+        self.source.name()
+    }
+
+    fn requests(&self, device_bytes: u64, seed: u64) -> Result<Requests, InputError> {
+        let written = |r: Request| match r.kind {
+            Kind::Read => Request { kind: Kind::Write, ..r },
+            _ => r,
+        };
+        let requests = self.source.requests(device_bytes, seed)?;
+        Ok(Box::new(requests.map(move |request| request.map(written))))
+    }
+
+    fn count(&self) -> Option<u64> {
+        self.source.count()
     }
 }
 
@@ -337,6 +361,11 @@ impl Input {
                 ("time-scale", setup.time_scale.is_some(), "set rate_iops or thinktime in the job file"),
                 ("address", setup.address.is_some(), "set offset and size in the job file"),
                 ("warm-up-requests", setup.warm_up_requests.is_some(), first),
+                (
+                    "warm-up workload",
+                    setup.warm_up == Some(WarmUp::Workload),
+                    "write what is to run first as sections called warmup-...",
+                ),
             ],
         )?;
         Ok(Input::Jobs)

@@ -276,6 +276,7 @@ impl Resolved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Load;
 
     fn of(text: &str) -> Result<Setup, SetupError> {
         let table: serde_json::Map<String, serde_json::Value> =
@@ -327,6 +328,26 @@ mod tests {
             let run = crate::run(&resolved.experiments()[0], &()).expect("a run");
             assert_eq!((run.phases[0].pages_written, run.phases[0].elapsed_ns > 2000), (2, true));
         }
+    }
+
+    #[test]
+    fn a_workload_warms_up_with_its_own_requests_as_writes() {
+        let request = |kind, offset| workload::Request { arrival_ns: 0, kind, offset, bytes: 4096 };
+        let (read, trim) = (workload::Kind::Read, workload::Kind::Trim);
+        let requests = vec![request(read, 4096), request(trim, 0), request(read, 1 << 20)];
+        let source = std::sync::Arc::new(crate::Listed::new("list", requests));
+        let given = Given { source, end: (1 << 20) + 4096, duration_ns: 0 };
+        let setup = of(r#"{ "schemes": ["page"], "device": "tpftl-512m", "warm-up": "workload" }"#);
+        let setup = Setup { given: Some(given), ..setup.expect("a set-up") };
+        let experiment = &setup.resolve().expect("it fits").experiments()[0];
+        let [_fill, own] = &experiment.warm_up[..] else { panic!("a fill and the requests") };
+        assert_eq!(own.name, "then the requests of list, each as a write");
+        let Load::Closed { source, .. } = &own.load else { panic!("one after the other") };
+        let kinds = source.requests(1 << 29, 1).expect("a list").map(|r| r.expect("a request").kind);
+        assert_eq!(kinds.collect::<Vec<_>>(), [workload::Kind::Write, trim, workload::Kind::Write]);
+        let jobs = of(r#"{ "schemes": ["page"], "warm-up": "workload" }"#).expect("a set-up");
+        let error = jobs.resolve().err().expect("jobs have none").to_string();
+        assert!(error.contains("warm-up workload") && error.contains("warmup-"), "{error}");
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use nand::{DeviceSpec, Geometry};
 use workload::fio::{self, Amount, BlockSize, JobFile, JobSpec, Pattern};
 use workload::trace::{AddressMap, Ratio, TraceOptions};
-use workload::warm_up::USUAL;
+use workload::warm_up::{FILL, USUAL};
 use workload::InputError;
 
-use super::input::{scan, Adjusted, Counted, Input, Part, Prepare, Scaled, Scan};
+use super::input::{scan, Adjusted, AsWrites, Counted, Input, Part, Prepare, Scaled, Scan};
 use super::{CacheAtStart, JobText, Mode, Resolved, Setup, SetupError, WarmUp};
 use crate::format::{bytes, time, whole};
 use crate::plan;
@@ -236,6 +236,10 @@ fn replay(
         }
         Input::Jobs => return Err(SetupError::unsuitable("jobs", "have no arrival times")),
     };
+    if setup.warm_up == Some(WarmUp::Workload) {
+        let writes = AsWrites { source: Arc::clone(&source) };
+        first.push(closed(format!("then the requests of {name}, each as a write"), Arc::new(writes)));
+    }
     if before > 0 {
         let part = Part { source: Arc::clone(&source), skip: 0, take: before };
         first.push(closed(format!("the first {} requests of {name}", whole(before)), Arc::new(part)));
@@ -406,6 +410,7 @@ fn warm_up(
         }
         (Some(WarmUp::Swept), _) => vec![PhaseSpec::warm_up(USUAL), sweep(device)],
         (Some(WarmUp::Writes(warm_up)), _) => vec![PhaseSpec::warm_up(*warm_up)],
+        (Some(WarmUp::Workload), _) => vec![PhaseSpec::warm_up(FILL)],
         (Some(WarmUp::None), _) => Vec::new(),
         (Some(WarmUp::File(path)), _) if path.extension().is_some_and(|ending| ending == "fio") => {
             let file = job_file(path)?;

@@ -164,6 +164,8 @@ pub enum WarmUp {
     Steady,
     /// [`workload::warm_up::USUAL`], then one sequential read of the device.
     Swept,
+    /// [`workload::warm_up::FILL`], then the requests of the trace or generator, each as a write.
+    Workload,
     /// A job file or a trace.
     File(PathBuf),
 }
@@ -176,6 +178,7 @@ impl FromStr for WarmUp {
             "none" => WarmUp::None,
             "steady" => WarmUp::Steady,
             "swept" => WarmUp::Swept,
+            "workload" => WarmUp::Workload,
             file if file.contains(['.', '/']) => WarmUp::File(PathBuf::from(file)),
             name if name.contains('=') => {
                 WarmUp::Writes(name.parse().map_err(|error: workload::InputError| BadValue(error.to_string()))?)
@@ -183,7 +186,7 @@ impl FromStr for WarmUp {
             name => WarmUp::Writes(name.parse().map_err(|_| {
                 let names: Vec<&str> = workload::warm_up::ALL.iter().rev().map(|known| known.name).collect();
                 BadValue(format!(
-                    "`{text}` is no warm-up; write steady, swept, {}, none, or the name of a fio job file or a trace",
+                    "`{text}` is no warm-up; write steady, swept, {}, workload, none, or the name of a fio job file or a trace",
                     names.join(", ")
                 ))
             })?),

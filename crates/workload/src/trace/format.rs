@@ -21,6 +21,8 @@ pub enum Format {
     CloudPhysics,
     /// FlashSim: `ms device lba(512 B) size(4 KiB, rounded down, at least 1) 0=write|1=read`.
     FlashSim,
+    /// The same text as FlashSim's own source reads it: sizes are sectors of 512 B. Known by its name alone.
+    FlashSimSectors,
     /// MQSim: `ns device lba(512 B) sectors 0=write|1=read`.
     Mqsim,
     /// blkparse's text: `major,minor cpu sequence seconds pid event rwbs sector + sectors [process]`.
@@ -53,12 +55,13 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 17] = [
+    pub const ALL: [Format; 18] = [
         Format::Spc,
         Format::Msr,
         Format::Systor,
         Format::CloudPhysics,
         Format::FlashSim,
+        Format::FlashSimSectors,
         Format::Mqsim,
         Format::Blkparse,
         Format::IologV2,
@@ -81,6 +84,7 @@ impl Format {
             Format::Systor => "systor",
             Format::CloudPhysics => "cloudphysics",
             Format::FlashSim => "flashsim",
+            Format::FlashSimSectors => "flashsim-sectors",
             Format::Mqsim => "mqsim",
             Format::Blkparse => "blkparse",
             Format::IologV2 => "iolog-v2",
@@ -109,6 +113,7 @@ impl Format {
             Format::Systor => "Timestamp(s),Response,IOType(R|W),LUN,Offset(bytes),Size(bytes)",
             Format::CloudPhysics => "version,time(s),op(SCSI opcode, hex),size(bytes),lbn(512 B)",
             Format::FlashSim => "ms device lba(512 B) size(4 KiB) 0|1",
+            Format::FlashSimSectors => "ms device lba(512 B) size(512 B) 0|1",
             Format::Mqsim => "ns device lba(512 B) sectors 0|1",
             Format::Blkparse => "major,minor cpu sequence seconds pid event rwbs sector + sectors [process]",
             Format::IologV2 => "file action [offset length]",
@@ -301,7 +306,8 @@ impl RowReader {
             Format::Msr => msr(line, self.msr_tick_ns),
             Format::Systor => systor(line),
             Format::CloudPhysics | Format::Vscsi => cloud_physics(line),
-            Format::FlashSim => flashsim(line),
+            Format::FlashSim => flashsim(line, 4096),
+            Format::FlashSimSectors => flashsim(line, 512),
             Format::Mqsim => mqsim(line),
             Format::Blkparse => self.blkparse(line),
             Format::IologV2 | Format::IologV3 => self.iolog(line),
@@ -520,12 +526,12 @@ fn oracle_general(line: &[u8]) -> Parsed<'_> {
     Ok(Some(Row::plain(time_ns, b"", Kind::Read, offset, f.whole("obj_size")?)))
 }
 
-fn flashsim(line: &[u8]) -> Parsed<'_> {
+fn flashsim(line: &[u8], unit_bytes: u64) -> Parsed<'_> {
     let mut f = Fields::new(line, Separator::Space);
     let time_ns = f.decimal("time", 6)?;
     let device = f.text("device")?;
     let offset = f.scaled("LBA", 512)?;
-    let bytes = f.scaled("size", 4096)?;
+    let bytes = f.scaled("size", unit_bytes)?;
     let kind = f.one_of("flag", "0 (write) or 1 (read)", flag)?;
     Ok(Some(Row::plain(time_ns, device, kind, offset, bytes)))
 }

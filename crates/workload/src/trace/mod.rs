@@ -200,7 +200,8 @@ fn reader(path: &Path, lines: &Lines, options: &TraceOptions) -> Result<(Format,
         (None, asked) => asked.or(lines.binary()).or_else(|| Format::of(start)),
     };
     let format = found.ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).filter(|name| *name != "columns").collect();
+        let told = [Format::Columns, Format::FlashSimSectors];
+        let names: Vec<&str> = Format::ALL.iter().filter(|f| !told.contains(f)).map(|f| f.name()).collect();
         let first = start.split(|b| *b == b'\n').next().unwrap_or(start);
         wrong(format!(
             "the trace's format is not recognised: neither a header nor one of the first ten rows is one of {}; the first \
