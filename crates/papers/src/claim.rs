@@ -76,6 +76,8 @@ pub enum Verdict {
     Broken,
     /// The same within a quarter.
     Close,
+    /// The same direction, where the paper has no number.
+    SameSide,
     /// The same direction, the effect is smaller.
     Smaller,
     /// The same direction, the effect is larger.
@@ -103,6 +105,7 @@ impl Verdict {
             Verdict::Holds => "holds",
             Verdict::Broken => "DOES NOT HOLD",
             Verdict::Close => "close",
+            Verdict::SameSide => "same direction",
             Verdict::Smaller => "same direction, smaller",
             Verdict::Larger => "same direction, larger",
             Verdict::Opposite => "OTHER DIRECTION",
@@ -119,7 +122,9 @@ impl Verdict {
     /// not run, rests on a stand-in without rows, or is missing.
     pub fn agrees(self) -> Option<bool> {
         match self {
-            Verdict::Holds | Verdict::Close | Verdict::Smaller | Verdict::Larger => Some(true),
+            Verdict::Holds | Verdict::Close | Verdict::SameSide | Verdict::Smaller | Verdict::Larger => {
+                Some(true)
+            }
             Verdict::Broken | Verdict::Opposite | Verdict::NoEffect => Some(false),
             Verdict::Higher
             | Verdict::Lower
@@ -139,6 +144,8 @@ impl Finding {
             Bound::About | Bound::Range => text,
             Bound::AtMost => format!("<= {text}"),
             Bound::AtLeast => format!(">= {text}"),
+            Bound::Above => format!("> {text}"),
+            Bound::Below => format!("< {text}"),
             Bound::Within => format!("+-{text} at most"),
         }
     }
@@ -327,9 +334,12 @@ fn neutral(kind: Kind) -> Option<f64> {
 fn verdict(claim: &Claim, unit: Unit, paper: &[f64], ours: f64) -> Verdict {
     let held = |holds| if holds { Verdict::Holds } else { Verdict::Broken };
     let (first, last) = (paper[0], paper[paper.len() - 1]);
+    let side = |same| if same { Verdict::SameSide } else { Verdict::Opposite };
     match (claim.bound, neutral(claim.kind)) {
         (Bound::AtMost, _) => held(ours <= first),
         (Bound::AtLeast, _) => held(ours >= first),
+        (Bound::Above, _) => side(ours > first),
+        (Bound::Below, _) => side(ours < first),
         (Bound::Within, neutral) => held((ours - neutral.unwrap_or(0.0)).abs() <= first),
         (Bound::Range, _) if (first..=last).contains(&ours) => Verdict::Close,
         (Bound::Range, None) | (Bound::About, None) => {

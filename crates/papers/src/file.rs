@@ -180,6 +180,10 @@ pub enum Bound {
     Within,
     /// From the first to the second number.
     Range,
+    /// More than this; by how much, the paper does not say.
+    Above,
+    /// Less than this; by how much, the paper does not say.
+    Below,
 }
 
 /// One number out of several.

@@ -148,17 +148,18 @@ pub fn summary(shown: &[Shown]) -> String {
     let all: Vec<Verdict> =
         shown.iter().flat_map(|figure| &figure.findings).map(|found| found.verdict).collect();
     let count = |of: &dyn Fn(Verdict) -> bool| all.iter().filter(|&&verdict| of(verdict)).count();
+    let near = count(&|v| matches!(v, Verdict::Close | Verdict::Holds));
     let (agree, oppose) = (count(&|v| v.agrees() == Some(true)), count(&|v| v.agrees() == Some(false)));
     let (values, missing) =
         (count(&|v| matches!(v, Verdict::Higher | Verdict::Lower)), count(&|v| v == Verdict::Missing));
     let idle = count(&|v| v == Verdict::NotExercised);
     let unproven = count(&|v| v == Verdict::Unproven);
     format!(
-        "{} numbers of the paper: {agree} point the same way or are close ({} within a quarter or inside the bound), {oppose} \
-         do not, {values} are values that are higher or lower, {idle} are about what did not run, {unproven} rest on \
-         stand-ins that no real rows were at hand for, {missing} have no number of ours",
+        "{} numbers of the paper: {near} within a quarter or inside the bound, {} have the right sign alone, {oppose} have the \
+         opposite or none, {values} are values that are higher or lower, {idle} were not exercised, {unproven} rest on stand-ins \
+         that no real rows were at hand for, {missing} have no number of ours",
         all.len(),
-        count(&|v| matches!(v, Verdict::Close | Verdict::Holds)),
+        agree - near,
     )
 }
 

@@ -254,6 +254,9 @@ fn verdicts_follow_direction_and_bound() {
         ("kind = \"ratio\"\nbound = \"at-least\"\npaper = 1.9", Verdict::Holds),
         ("kind = \"increase\"\nbound = \"within\"\npaper = 0.02", Verdict::Broken),
         ("kind = \"reduction\"\npaper = 0.3", Verdict::Opposite),
+        ("kind = \"difference\"\nbound = \"above\"\npaper = 0", Verdict::SameSide),
+        ("kind = \"difference\"\nbound = \"below\"\npaper = 0", Verdict::Opposite),
+        ("kind = \"difference\"\nbound = \"below\"\npaper = 101", Verdict::SameSide),
     ] {
         assert_eq!(verdict(claim), wanted, "{claim}");
     }

@@ -74,7 +74,9 @@ fn judged(grid: &Grid, verdicts: &[Verdict]) -> Markup {
         let verdict = verdicts.get(row).filter(|_| grid.header[column] == "verdict")?;
         Some(match verdict {
             Verdict::Holds | Verdict::Close => "good",
-            Verdict::Smaller | Verdict::Larger | Verdict::Higher | Verdict::Lower => "fair",
+            Verdict::SameSide | Verdict::Smaller | Verdict::Larger | Verdict::Higher | Verdict::Lower => {
+                "fair"
+            }
             Verdict::Broken | Verdict::Opposite | Verdict::NoEffect => "bad",
             Verdict::NotExercised | Verdict::Unproven | Verdict::Missing => "idle",
         })
