@@ -4,7 +4,7 @@ use sim::facts::facts;
 use sim::format::{bytes, factor, maybe, percent, time};
 use sim::results::Run;
 pub use sim::size::Curve;
-use sim::size::{rises, smallest, Rise};
+use sim::size::{rises, smallest, Reason, Rise};
 
 use super::grid::{printable, Grid};
 
@@ -74,11 +74,46 @@ pub fn sentences(curve: &Curve) -> Vec<String> {
         }
     };
     let answers = smallest(&curve.points, &curve.ideal, curve.within).into_iter().map(sentence);
-    let rise = |Rise { scheme, what, from, to, by }| {
-        let (scheme, from, to) = (printable(&scheme), bytes(from), bytes(to));
-        format!("{scheme}: more cache is worse: {what} {} higher with {to} than with {from}", percent(by))
+    let rise = |Rise { scheme, what, from, to, by, why }| {
+        let (scheme, from, to, why) = (printable(&scheme), bytes(from), bytes(to), reason(why));
+        let much =
+            if by > 1.0 { format!("{} times as high", factor(1.0 + by)) } else { percent(by) + " higher" };
+        format!("{scheme}: more cache is worse: {what} {much} with {to} than with {from}: {why}")
     };
     answers.chain(rises(&curve.points, curve.within).into_iter().map(rise)).collect()
+}
+
+/// Why more cache was worse, from what was counted with the smaller and the larger one.
+fn reason(why: Reason) -> String {
+    match why {
+        Reason::Prefetching { hits, per_miss, all_pages_cached } => {
+            let cause = if all_pages_cached {
+                "; every translation page has entries in the cache, so none comes or goes, and selective prefetching stays off"
+            } else {
+                ""
+            };
+            let ((before, after), (many, few)) = (hits, per_miss);
+            format!(
+                "hits fall from {} to {}, as a miss loads {few:.2} entries in advance, not {many:.2}{cause}",
+                percent(before),
+                percent(after)
+            )
+        }
+        Reason::Hits((before, after)) => format!(
+            "hits fall from {} to {}; what it replaces is no stack, so the larger cache need not hold what the smaller one holds",
+            percent(before),
+            percent(after)
+        ),
+        Reason::WriteBacks((before, after)) => {
+            format!("a miss writes back {after:.2} translation pages first, not {before:.2}")
+        }
+        Reason::Collection((before, after)) => {
+            format!("collection moves {after:.2} pages for each page written, not {before:.2}")
+        }
+        Reason::Moments => "neither hits nor write-backs nor moved pages are worse; requests met collection, or each other, \
+            at other moments"
+            .to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -101,6 +136,10 @@ mod tests {
                 point("dftl", 65_536, 1.5, 150_000.0),
                 point("dftl", 1 << 20, 1.2, 120_000.0),
                 point("sftl", 65_536, 1.01, 101_000.0),
+                point("zftl", 65_536, 1.5, 150_000.0),
+                point("zftl", 1 << 20, 1.8, 151_000.0),
+                point("cdftl", 65_536, 1.5, 150_000.0),
+                point("cdftl", 1 << 20, 1.5, 450_000.0),
             ],
             lru: vec![LruPoint { cache_bytes: 65_536, entries: Some(0.5), pages: Some(0.75) }],
             within: 0.05,
@@ -114,5 +153,13 @@ mod tests {
         assert!(text.contains("64 KiB") && text.contains("1.500"), "{text}");
         assert!(text.contains("sftl: 64 KiB come within 5.0 % of the ideal map"), "{text}");
         assert!(text.contains("dftl: none of these sizes comes within"), "{text}");
+        assert!(
+            text.contains("cdftl: more cache is worse: mean latency 3.00 times as high with 1 MiB"),
+            "{text}"
+        );
+        assert!(
+            text.contains("zftl: more cache is worse: flash reads 20.0 % higher with 1 MiB than with 64 KiB: neither hits"),
+            "{text}"
+        );
     }
 }

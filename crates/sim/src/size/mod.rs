@@ -5,6 +5,7 @@
 //! every size, over single entries and over whole translation pages. That is what the requests' locality
 //! offers, before collection.
 
+mod rise;
 mod sweep;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use workload::{Kind, Request};
 
 use crate::results::{ratio, Kind as RequestKind, Run};
 
+pub use rise::{rises, Reason, Rise};
 pub use sweep::{as_trace, Curve, Sweep, IDEAL};
 
 /// What one scheme cost with one cache.
@@ -35,6 +37,14 @@ pub struct Point {
     pub read_p99_ns: Option<u64>,
     /// 99th percentile of writes, of the worst phase, ns.
     pub write_p99_ns: Option<u64>,
+    /// Entries loaded in advance for each lookup that found nothing.
+    pub prefetched_per_miss: Option<f64>,
+    /// Translation pages written back for each such lookup.
+    pub write_backs_per_miss: Option<f64>,
+    /// Pages that collection programmed for each host page written.
+    pub moved_per_write: Option<f64>,
+    /// Share of all translation pages that had an entry in the cache, at the last look.
+    pub pages_cached: Option<f64>,
 }
 
 impl Point {
@@ -52,6 +62,12 @@ impl Point {
                     (n + found.count as f64, ns + found.count as f64 * found.mean_ns)
                 })
         };
+        let misses = |phase: &crate::results::Phase| phase.mapping.misses as f64;
+        let collected =
+            |phase: &crate::results::Phase| phase.flash.get("collection").map_or(0.0, |n| n.programs as f64);
+        let last_look = run.phases.iter().rev().find_map(|phase| phase.cache_samples.last());
+        let page_bytes = u64::from(run.device.page_bytes.max(4));
+        let translation_pages = (run.device.exported_bytes / page_bytes).div_ceil(page_bytes / 4);
         Point {
             scheme: scheme.into(),
             cache_bytes: run.memory.cache_bytes,
@@ -68,6 +84,10 @@ impl Point {
             mean_latency_ns: ratio(sum(&|p| timed(p).1), sum(&|p| timed(p).0)),
             read_p99_ns: p99(RequestKind::Read),
             write_p99_ns: p99(RequestKind::Write),
+            prefetched_per_miss: ratio(sum(&|p| p.mapping.prefetched as f64), sum(&misses)),
+            write_backs_per_miss: ratio(sum(&|p| p.mapping.write_backs as f64), sum(&misses)),
+            moved_per_write: ratio(sum(&collected), sum(&|p| p.pages_written as f64)),
+            pages_cached: last_look.and_then(|look| ratio(look.pages as f64, translation_pages as f64)),
         }
     }
 
@@ -100,57 +120,6 @@ pub fn smallest(points: &[Point], ideal: &Point, within: f64) -> Vec<(String, Op
         of_scheme.take_while(|point| point.is_near(ideal, within)).last().map(|point| point.cache_bytes)
     };
     names.iter().map(|name| ((*name).to_owned(), smallest_of(name))).collect()
-}
-
-/// A larger cache that costs more.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rise {
-    /// The scheme, as in [`Point::scheme`].
-    pub scheme: String,
-    /// What rises.
-    pub what: &'static str,
-    /// From this cache, bytes.
-    pub from: u64,
-    /// To this one, bytes.
-    pub to: u64,
-    /// By this share.
-    pub by: f64,
-}
-
-/// What one scheme pays more for a larger cache than for the next smaller one, by more than the share `more`:
-/// the greatest such rise of each scheme.
-pub fn rises(points: &[Point], more: f64) -> Vec<Rise> {
-    let costs = |point: &Point| {
-        [
-            ("flash reads", point.flash_reads_per_host_read),
-            ("write amplification", point.write_amplification),
-            ("mean latency", point.mean_latency_ns),
-        ]
-    };
-    let mut found: Vec<Rise> = Vec::new();
-    for larger in points {
-        let smaller = points
-            .iter()
-            .filter(|point| point.scheme == larger.scheme && point.cache_bytes < larger.cache_bytes);
-        let Some(smaller) = smaller.max_by_key(|point| point.cache_bytes) else { continue };
-        for ((what, to), (_, from)) in costs(larger).into_iter().zip(costs(smaller)) {
-            let by = to.zip(from).and_then(|(to, from)| ratio(to - from, from));
-            let Some(by) = by.filter(|&by| by > more) else { continue };
-            let rise = Rise {
-                scheme: larger.scheme.clone(),
-                what,
-                from: smaller.cache_bytes,
-                to: larger.cache_bytes,
-                by,
-            };
-            match found.iter_mut().find(|known| known.scheme == rise.scheme) {
-                Some(known) if known.by < by => *known = rise,
-                Some(_) => {}
-                None => found.push(rise),
-            }
-        }
-    }
-    found
 }
 
 /// Never used, or no key.
@@ -400,8 +369,5 @@ mod tests {
         let expected =
             [("a", Some(20)), ("b", None), ("c", Some(15)), ("d", Some(40))].map(|(s, b)| (s.to_owned(), b));
         assert_eq!(smallest(&points, &ideal, 0.05), expected);
-        let [rise] = &rises(&points, 0.05)[..] else { panic!("{:?}", rises(&points, 0.05)) };
-        assert_eq!((&*rise.scheme, rise.what, rise.from, rise.to), ("d", "flash reads", 10, 20));
-        assert!((rise.by - 0.2).abs() < 1e-9);
     }
 }
