@@ -14,8 +14,8 @@
 //! - Equation 1: a miss loads one translation page and replaces one unit, whose write-back is a read and a
 //!   write. Where a miss replaces several entries, or none because the cache is not full, or where one
 //!   write brings several to flash, `P_rd` as a share of what is replaced says little; [`Inputs::of`] takes
-//!   the write-backs for each miss, which is the same where one unit is replaced for each miss. S-FTL and
-//!   CDFTL write back without the read; the paper says so of S-FTL.
+//!   the write-backs for each miss, which is the same where one unit is replaced for each miss. CDFTL writes
+//!   back whole pages, without the read ([`Inputs::reads_to_write`]), as the paper says of S-FTL.
 //! - Equation 3: each mapping of a moved page that is not cached costs an update of its own. Collection
 //!   groups the moved pages of a victim by translation page (DFTL's batch update), so there are fewer.
 //!   [`Gc::Grouped`] takes `H_gcr` as the share of moved pages without an update of their own;
@@ -24,6 +24,10 @@
 //!   are used up before the next. Over a short run, or one that starts with free blocks, collections are
 //!   fewer or more.
 //! - Times add up: one die, nothing overlaps. With several dies they are time of dies, not of requests.
+//!
+//! `H_gcr`, `V_d` and `V_t` are what collection does. Measured in the run that is predicted they would be the
+//! result itself; [`Inputs::predicted`] takes them from other runs of the same workload. The paper holds them
+//! to be outside of what distinguishes the schemes, and for those of [`DESCRIBED`] that is so.
 
 use crate::results::{ratio, DeviceInfo, Phase};
 
@@ -47,6 +51,26 @@ impl Times {
             program_ns: (timing.program_ns + timing.transfer_ns) as f64,
             erase_ns: timing.erase_ns as f64,
         }
+    }
+}
+
+/// Schemes that the models describe. Each serves the others as the run to take collection's inputs from; the
+/// first that there is.
+pub const DESCRIBED: [&str; 4] = ["dftl", "tpftl", "hcftl", "cdftl"];
+
+/// Why the models do not describe a scheme; none if they do. docs/schemes/tpftl.md has the errors.
+pub fn refusal(scheme: &str) -> Option<&'static str> {
+    match scheme {
+        _ if DESCRIBED.contains(&scheme) => None,
+        "page" => Some("nothing is looked up on flash; V_d of the others is taken from it"),
+        "sftl" => {
+            Some("collection finds whole pages or single entries cached, so H_gcr is not another scheme's")
+        }
+        "zftl" => {
+            Some("collection finds next to none of its mappings cached, so H_gcr is not another scheme's")
+        }
+        "lazyftl" => Some("its writes ask for no mapping, and equation 1 charges each that is not cached"),
+        _ => Some("its mapping is no demand cache of entries over translation pages"),
     }
 }
 
@@ -76,6 +100,8 @@ pub struct Inputs {
     pub valid_translation: f64,
     /// Pages of a block (`N_p`).
     pub block_pages: f64,
+    /// Whether a write-back in address translation reads the page first.
+    pub reads_to_write: bool,
 }
 
 /// Flash operations for each user page access, by equations 2, 3, 5, 7, 8 and 9.
@@ -129,6 +155,29 @@ impl Inputs {
             valid_data: per_block(phase.gc.valid_moved_data, phase.gc.collections_data),
             valid_translation: per_block(phase.gc.valid_moved_translation, phase.gc.collections_translation),
             block_pages: f64::from(device.pages_per_block),
+            reads_to_write: true,
+        })
+    }
+
+    /// What a phase of `scheme` is predicted from: its own lookups, and what collection did in other runs of
+    /// the workload: `V_d` in the ideal map's, if there is one, all else in `other`'s.
+    pub fn predicted(
+        scheme: &str,
+        own: &Phase,
+        ideal: Option<&Phase>,
+        other: &Phase,
+        device: &DeviceInfo,
+    ) -> Option<Inputs> {
+        let of = |phase| Inputs::of(phase, device, Gc::Grouped);
+        let (own, other) = (of(own)?, of(other)?);
+        let valid_data = ideal.and_then(of).map_or(other.valid_data, |ideal| ideal.valid_data);
+        let reads_to_write = scheme != "cdftl";
+        Some(Inputs {
+            gc_hit_ratio: other.gc_hit_ratio,
+            valid_translation: other.valid_translation,
+            valid_data,
+            reads_to_write,
+            ..own
         })
     }
 
@@ -158,7 +207,8 @@ impl Inputs {
         let Times { read_ns, program_ns, erase_ns } = *times;
         let copy_ns = read_ns + program_ns;
         let (data_gain, translation_gain) = (block_pages - valid_data, block_pages - valid_translation);
-        let translation_ns = (1.0 - hit_ratio) * (read_ns + dirty_replaced * copy_ns);
+        let write_back_ns = if self.reads_to_write { copy_ns } else { program_ns };
+        let translation_ns = (1.0 - hit_ratio) * (read_ns + dirty_replaced * write_back_ns);
         let data_gc_ns = writes * (valid_data * (2.0 - gc_hit_ratio) * copy_ns + erase_ns) / data_gain;
         let updates = writes * valid_data * (1.0 - gc_hit_ratio) / data_gain;
         let translation_gc_ns = ((1.0 - hit_ratio) * dirty_replaced + updates)
@@ -255,6 +305,7 @@ mod tests {
             valid_data: 40.0,
             valid_translation: 10.0,
             block_pages: 64.0,
+            reads_to_write: true,
         }
     }
 
@@ -292,5 +343,7 @@ mod tests {
     fn a_miss_costs_a_load_and_a_dirty_victim_a_read_and_a_write_more() {
         let costs = inputs().predict(&TIMES);
         assert!((costs.translation_ns - 0.4 * (25_000.0 + 0.7 * 225_000.0)).abs() < 1e-6);
+        let whole = Inputs { reads_to_write: false, ..inputs() }.predict(&TIMES);
+        assert!((whole.translation_ns - 0.4 * (25_000.0 + 0.7 * 200_000.0)).abs() < 1e-6);
     }
 }

@@ -6,9 +6,10 @@ mod common;
 
 use common::{experiment, phase, short};
 use nand::{DeviceSpec, Geometry};
-use sim::model::{error, Costs, Gc, Inputs, Times};
+use sim::model::{error, refusal, Costs, Gc, Inputs, Times, DESCRIBED};
+use sim::results::Run;
 use sim::{run, CacheSize, PhaseSpec};
-use workload::fio::Pattern;
+use workload::fio::{Distribution, Pattern};
 
 /// One chip of 64-page blocks with the TPFTL paper's times; small, so that it is soon in steady state.
 fn device() -> DeviceSpec {
@@ -66,6 +67,60 @@ fn one_die_one_request_at_a_time() {
         );
         assert!(printed.data_gc_ns > grouped.data_gc_ns, "moved pages share updates, so there are fewer");
         assert_eq!(printed.translation_ns, grouped.translation_ns);
+    }
+}
+
+/// A workload on a full device, with every scheme, in the order of `SCHEMES`.
+fn runs(rw: Pattern, zipf: Option<f64>) -> Vec<Run> {
+    let one = |scheme: &&str| {
+        let mut job = short(rw, 1, 1, 60_000);
+        if let Some(theta) = zipf {
+            job.random_distribution = [(); 3].map(|()| Distribution::Zipf { theta, centre: None });
+        }
+        let mut e = experiment(device(), scheme, vec![phase("measured", vec![job.clone()])]);
+        e.warm_up.push(phase("age", vec![short(Pattern::RandWrite, 1, 1, 100_000)]));
+        e.warm_up.push(phase("warm", vec![job]));
+        e.cache = CacheSize::Share(0.06);
+        run(&e, &()).unwrap()
+    };
+    SCHEMES.iter().map(one).collect()
+}
+
+const SCHEMES: [&str; 8] = ["page", "dftl", "tpftl", "hcftl", "cdftl", "sftl", "zftl", "lazyftl"];
+
+/// Errors of the time of a page access and of write amplification, with collection's inputs from other runs.
+fn missed(runs: &[Run], scheme: &str) -> [f64; 2] {
+    let of = |name: &str| &runs[SCHEMES.iter().position(|known| *known == name).unwrap()];
+    let source = DESCRIBED.iter().find(|name| **name != scheme).unwrap();
+    let (own, device) = (&of(scheme).phases[0], &of(scheme).device);
+    let (ideal, other) = (&of("page").phases[0], &of(source).phases[0]);
+    let times = Times::of(device);
+    let predicted = Inputs::predicted(scheme, own, Some(ideal), other, device).unwrap().predict(&times);
+    let found = Costs::simulated(own, &times).unwrap();
+    [
+        error(Some(predicted.access_ns), Some(found.access_ns)).unwrap(),
+        error(predicted.write_amplification, found.write_amplification).unwrap(),
+    ]
+}
+
+#[test]
+fn predictions_hold_on_runs_that_they_were_not_taken_from() {
+    let workloads =
+        [(Pattern::RandWrite, None), (Pattern::RandReadWrite, None), (Pattern::RandWrite, Some(1.1))];
+    let found: Vec<Vec<Run>> = workloads.into_iter().map(|(rw, zipf)| runs(rw, zipf)).collect();
+    let worst = |scheme: &str| {
+        let missed = found.iter().flat_map(|runs| missed(runs, scheme));
+        missed.map(f64::abs).fold(0.0, f64::max)
+    };
+    let mut described: f64 = 0.0;
+    for scheme in DESCRIBED {
+        println!("{scheme}: {:.1} %", 100.0 * worst(scheme));
+        assert!(worst(scheme) < 0.1, "{scheme}: {}", worst(scheme));
+        described = described.max(worst(scheme));
+    }
+    for scheme in SCHEMES.into_iter().skip(1).filter(|scheme| refusal(scheme).is_some()) {
+        println!("{scheme}, refused: {:.1} %", 100.0 * worst(scheme));
+        assert!(worst(scheme) > described, "{scheme} is refused, and is predicted as well as the others");
     }
 }
 

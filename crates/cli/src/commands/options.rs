@@ -321,7 +321,8 @@ pub(crate) struct OutputOptions {
     /// Write a row for each scheme and phase as CSV (`-`: to standard output, in place of the table)
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Show beside the results what the TPFTL paper's analytical models say, with the relative error
+    /// Show beside the results what the TPFTL paper's analytical models say, with the relative error; compare
+    /// page and another scheme too, so that what collection does is predicted from their runs
     #[arg(long)]
     pub(crate) model: bool,
     /// Write a page with plots that opens offline in any browser
