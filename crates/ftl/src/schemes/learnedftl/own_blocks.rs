@@ -26,8 +26,8 @@
 //! - **Blocks without a valid page** are erased before any group is collected, and blocks of translation
 //!   pages are collected where that costs less than a group.
 //! - **Encroaching** goes to the open superblock with the most free pages, and comes before any collection. A
-//!   group stays there until it is full: so few groups share one. Where each group can have an open superblock
-//!   of its own, nobody encroaches: a group that has filled two frees one when it alone is collected.
+//!   group stays there until it is full: so few groups share one. Where each group can have an open
+//!   superblock of its own, nobody encroaches: a group that has filled two frees one when it is collected.
 //! - **Who wrote to which superblock** is known by a bit for each group and superblock. The groups that wrote
 //!   to a group's blocks are collected with it, and then all of these blocks are empty.
 //! - **When** room for a group's copies has run out, or a collection has left no more superblocks free, the
