@@ -5,10 +5,12 @@
 //! 1 Mi LPNs (4 GiB) are written twice over through a write buffer of 2,048 pages (of 128 in the last table),
 //! to consecutive pages, without collection; groups are compacted every million pages. The flat table has 4
 //! bytes a page. A group's record is counted, and no directory. Random requests are aligned to their size.
-//! Zipf: exponent 0.99, popularity scattered over the LPNs, or (grouped) falling with the LPN.
+//! The last table has the time of a lookup on the processor at hand. Zipf: exponent 0.99, popularity
+//! scattered over the LPNs, or (grouped) falling with the LPN.
 
 use ftl::schemes::leaftl::group::{find, most_bytes, Group, Piece, Reach};
 use ftl::schemes::leaftl::segment::learn;
+use std::time::Instant;
 
 const LPNS: u32 = 1 << 20;
 const VOLUMES: u32 = 2;
@@ -97,6 +99,20 @@ impl Model {
     }
 
     /// Bytes a mapped LPN, levels probed a lookup, share of lookups that mispredict.
+    /// Looks LPNs up at random, ten million times. Returns nanoseconds a lookup.
+    fn time(&self) -> f64 {
+        const LOOKUPS: u32 = 10_000_000;
+        let mut random = Random(0x9E37_79B9_7F4A_7C15);
+        let begun = Instant::now();
+        let mut found = 0;
+        for _ in 0..LOOKUPS {
+            let lpn = random.below(LPNS);
+            found += u32::from(find(&self.groups[lpn as usize / 256], lpn as u8).0.is_some());
+        }
+        assert!(found > 0);
+        begun.elapsed().as_nanos() as f64 / f64::from(LOOKUPS)
+    }
+
     fn measure(&self) -> (f64, f64, f64) {
         let (mut mapped, mut levels, mut wrong) = (0u64, 0u64, 0u64);
         for (lpn, &ppn) in (0..).zip(&self.truth).filter(|(_, &ppn)| ppn != u32::MAX) {
@@ -114,7 +130,7 @@ impl Model {
     }
 }
 
-fn run(pattern: &Pattern, pages: u32, gamma: u32, buffer: usize, reach: Reach) -> (f64, f64, f64) {
+fn run(pattern: &Pattern, pages: u32, gamma: u32, buffer: usize, reach: Reach) -> Model {
     let mut model = Model::new(gamma, reach);
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut held: Vec<u32> = Vec::new();
@@ -156,7 +172,7 @@ fn run(pattern: &Pattern, pages: u32, gamma: u32, buffer: usize, reach: Reach) -
             model.compact();
         }
     }
-    model.measure()
+    model
 }
 
 fn main() {
@@ -184,10 +200,15 @@ fn main() {
         for (name, pattern, pages) in &patterns {
             print!("{name:14}");
             for &gamma in gammas {
-                let (bytes, levels, wrong) = run(pattern, *pages, gamma, buffer, reach);
+                let (bytes, levels, wrong) = run(pattern, *pages, gamma, buffer, reach).measure();
                 print!(" | {bytes:6.3} {levels:5.1} {:4.1} ", 100.0 * wrong);
             }
             println!();
         }
+    }
+    println!("\nlevels probed, ns a lookup (gamma 4, buffer of 2048 pages)");
+    for (name, pattern, pages) in &patterns {
+        let model = run(pattern, *pages, 4, 2048, Reach::Top);
+        println!("{name:14} | {:5.1} | {:5.1}", model.measure().1, model.time());
     }
 }

@@ -116,6 +116,31 @@ fn without_an_error_bound_nothing_is_mispredicted() {
     assert_eq!(device.counters().host_reads_by_flash_reads[3], 0);
 }
 
+/// Controller time of reading every page once, after a fill, and after scattered writes that lie above it.
+fn reading(level_ns: &str) -> [u64; 2] {
+    let mut device = open(&config(1 << 20, &[("level_ns", level_ns)]));
+    let read = |device: &mut Live| {
+        ask(device, HostOp::Flush, 0, 1);
+        let before = device.counters().compute_ns;
+        ask(device, HostOp::Read, 0, EXPORTED);
+        device.counters().compute_ns - before
+    };
+    fill(&mut device);
+    let filled = read(&mut device);
+    scatter(&mut device, 20_000);
+    [filled, read(&mut device)]
+}
+
+#[test]
+fn a_lookup_takes_longer_the_more_levels_it_searches() {
+    let one = u64::from(EXPORTED) * 650;
+    let [filled, scattered] = reading("0");
+    assert_eq!((filled, scattered), (one, one));
+    let [filled, scattered] = reading("500");
+    assert_eq!(filled, one, "what is written in sequence lies on one level");
+    assert!(scattered > one + u64::from(EXPORTED) * 500, "{scattered}: two levels and more on average");
+}
+
 #[test]
 fn a_buffered_page_is_read_without_flash_and_written_once() {
     let mut device = open(&config(64 << 10, &[]));

@@ -31,8 +31,10 @@ pub struct Shape {
     pub slots: u32,
     /// Pages written between two compactions.
     pub period: u64,
-    /// Controller work of a prediction, ns.
+    /// Controller work of a lookup that the top level answers, ns.
     pub predict_ns: u64,
+    /// That of each level below, ns.
+    pub level_ns: u64,
     /// Controller work of sorting and learning, ns a page.
     pub learn_ns: u64,
     /// Time of a page on the host's link, ns.
@@ -165,6 +167,20 @@ impl Map {
     #[inline]
     pub fn answer(&self, group: u32, offset: u8) -> (Option<Answer>, u32) {
         find(self.cache.record(group), offset)
+    }
+
+    /// The same as controller work: it completes when the levels are searched.
+    #[inline]
+    pub fn search<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        group: u32,
+        offset: u8,
+        at: Done,
+    ) -> (Option<Answer>, Done) {
+        let (answer, levels) = self.answer(group, offset);
+        let below = u64::from(levels.saturating_sub(1));
+        (answer, flash.compute(self.shape.predict_ns + self.shape.level_ns * below, at))
     }
 
     /// The page that an approximate answer means, to invalidate it. When it is the only valid page within the
@@ -321,6 +337,7 @@ impl Map {
         if self.group.packed_bytes() > most_bytes(1 << self.shape.group_shift)
             || self.group.levels() > MOST_LEVELS
         {
+            flash.compute(self.shape.learn_ns * self.group.pieces().len() as u64, Done::READY);
             self.group.compact();
         }
         self.packed.clear();

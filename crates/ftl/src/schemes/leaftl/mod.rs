@@ -137,8 +137,8 @@ impl Leaftl {
             let after = flash.join(page.held, sorted);
             self.pages.push(Page { lpn, slot, content: Content::version(page.version), after });
             let (_, offset) = map.place(lpn);
-            if let (Some(answer), _) = map.answer(group, offset) {
-                let (old, _) = map.exact(flash, lpn, answer, Cause::Translation, known)?;
+            if let (Some(answer), searched) = map.search(flash, group, offset, known) {
+                let (old, _) = map.exact(flash, lpn, answer, Cause::Translation, searched)?;
                 self.olds.push(old);
             }
         }
@@ -183,6 +183,7 @@ impl Map {
             slots: slots.min(geometry.superblock_pages() / 2).max(1),
             period: config.number(&Self::INFO, "compaction", 0..=u64::MAX)?.max(1),
             predict_ns: config.number(&Self::INFO, "predict_ns", 0..=1_000_000)?,
+            level_ns: config.number(&Self::INFO, "level_ns", 0..=1_000_000)?,
             learn_ns: config.number(&Self::INFO, "learn_ns", 0..=1_000_000)?,
             link_ns: match config.number(&Self::INFO, "link_mb_s", 0..=1_000_000)? {
                 0 => 0,
@@ -217,7 +218,16 @@ impl Mapping for Map {
                 default: "top",
                 what: "levels out of which insertion takes overwritten members: top (the paper's), all",
             },
-            Parameter { name: "predict_ns", default: "650", what: "controller work of a lookup, ns" },
+            Parameter {
+                name: "predict_ns",
+                default: "650",
+                what: "controller work of a lookup that the top level answers, ns",
+            },
+            Parameter {
+                name: "level_ns",
+                default: "500",
+                what: "controller work of each further level that a lookup searches, ns",
+            },
             Parameter { name: "learn_ns", default: "100", what: "controller work of sorting and learning a page, ns" },
             Parameter {
                 name: "link_mb_s",
@@ -271,10 +281,9 @@ impl Mapping for Map {
         }
         let how = if self.cache.has(group) { How::Predicted } else { How::Loaded };
         let known = self.touch(flash, records, group, Cause::Translation, at)?;
-        let (answer, _) = self.answer(group, offset);
+        let (answer, searched) = self.search(flash, group, offset, known);
         let evicted = self.shrink(flash, records, group, Cause::Translation)?;
-        let known = flash.join(known, evicted);
-        let known = flash.compute(self.shape().predict_ns, known);
+        let known = flash.join(searched, evicted);
         let exact = answer.is_none_or(|answer| answer.exact);
         Ok(Lookup { exact, ..Lookup::new(answer.map(|answer| Ppn(answer.ppn)), known, how) })
     }
@@ -295,9 +304,9 @@ impl Mapping for Map {
         let (first, last) = (offsets.start as u8, (offsets.end - 1) as u8);
         let (mut done, mut olds) = (known, std::mem::take(&mut self.olds));
         for offset in first..=last {
-            if let (Some(answer), _) = self.answer(group, offset) {
+            if let (Some(answer), searched) = self.search(flash, group, offset, known) {
                 let (old, looked) =
-                    self.exact(flash, self.lpn(group, offset), answer, Cause::Translation, known)?;
+                    self.exact(flash, self.lpn(group, offset), answer, Cause::Translation, searched)?;
                 done = flash.join(done, looked);
                 olds.push(old);
             }
