@@ -145,8 +145,10 @@ pub struct Counters {
     pub rewrites: u64,
     /// Collections that a write had to wait for to the end.
     pub foreground_collections: u64,
-    /// Valid pages moved out of data superblocks.
+    /// Valid pages moved out of data superblocks, and those of groups.
     pub moved_data: u64,
+    /// Of these, pages of groups, wherever they lay.
+    pub moved_group: u64,
     /// Valid pages moved out of translation superblocks.
     pub moved_translation: u64,
     /// What the scheme counts beside all that: each [`Stat`] it declares, at its slot.

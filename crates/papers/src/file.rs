@@ -525,8 +525,9 @@ impl Reader<'_> {
         let text = jobs.or_else(|| read.live.then(|| NOTHING_RUN.to_owned()));
         setup.jobs = text.map(|text| JobText { name: format!("{}.fio", self.id), text });
         let row = |name: &String| {
-            let spec = self.fill(&format!("{key}, schemes"), name, variables)?;
-            Ok(Row { name: name.clone(), spec })
+            let (name, spec) = name.split_once(" = ").unwrap_or((name, name));
+            let spec = self.fill(&format!("{key}, schemes"), spec, variables)?;
+            Ok(Row { name: name.to_owned(), spec })
         };
         let synth = setup.synth.as_deref().and_then(|name| Synth::find(name).ok());
         Ok(Case {

@@ -87,6 +87,14 @@ fn figures_that_share_a_set_up_run_it_once() {
 }
 
 #[test]
+fn a_row_may_have_a_name_of_its_own() {
+    let text = SMALL.replace("\"tpftl\"]", "\"plain = tpftl:techniques={io}\"]");
+    let read = figure("x.toml", "x", &text, Scale::Quick).expect("a figure");
+    let rows: Vec<_> = read.cases[0].rows.iter().map(|row| (row.name.as_str(), row.spec.as_str())).collect();
+    assert_eq!(rows, [("dftl", "dftl"), ("plain", "tpftl:techniques=1m")]);
+}
+
+#[test]
 fn a_scheme_that_is_not_built_is_no_mistake() {
     let text = SMALL.replace("\"tpftl\"", "\"from-the-future:width=3\"");
     let figure = figure("x.toml", "x", &text, Scale::Quick).expect("a figure");

@@ -166,7 +166,8 @@ fn collections(c: &Counters) -> GcCounts {
         rewritten: c.rewrites,
         foreground: c.foreground_collections,
         background: all.saturating_sub(c.foreground_collections),
-        valid_moved_data: c.moved_data,
+        valid_moved_data: c.moved_data - c.moved_group,
+        valid_moved_groups: c.moved_group,
         valid_moved_translation: c.moved_translation,
     }
 }

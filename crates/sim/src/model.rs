@@ -281,7 +281,7 @@ fn accesses(phase: &Phase) -> f64 {
 /// Translation pages read and written by collection because their data pages moved.
 fn gc_updates(phase: &Phase) -> (u64, u64) {
     let gc = phase.flash.get("collection").copied().unwrap_or_default();
-    let moved = phase.gc.valid_moved_data + phase.gc.valid_moved_translation;
+    let moved = phase.gc.valid_moved_data + phase.gc.valid_moved_groups + phase.gc.valid_moved_translation;
     (gc.reads.saturating_sub(moved), gc.programs.saturating_sub(moved))
 }
 

@@ -107,6 +107,12 @@ fn level(phase: &Phase, name: &str) -> Option<f64> {
     ratio(hits as f64, phase.mapping.lookups as f64)
 }
 
+/// Share of the lookups that missed the CMT that a model answered: what models are worth, whatever the size
+/// of the CMT.
+fn model_hits_of_misses(phase: &Phase) -> Option<f64> {
+    ratio(level(phase, "model")?, 1.0 - level(phase, "cmt")?)
+}
+
 fn reads(phase: &Phase, number: usize) -> Option<f64> {
     phase.read_shares().map(|shares| shares.as_array()[number])
 }
@@ -185,8 +191,11 @@ quantities![
     "write_amplification", "write amplification", Factor, |_, p| p.write_amplification().map(|found| found.total);
     "flash_writes", "flash pages written", Count, |_, p| Some(p.flash_total().programs as f64);
     "erases", "block erases", Count, |_, p| Some(p.flash_total().erases as f64);
-    "gc_runs", "collections", Count, |_, p| Some(p.gc.collections() as f64);
-    "valid_per_collection", "valid pages moved per collection", Count, |_, p| p.gc.valid_per_collection();
+    "model_hits_of_misses", "model hits of CMT misses", Share, |_, p| model_hits_of_misses(p);
+    "gc_runs", "superblocks collected", Count, |_, p| Some(p.gc.collections() as f64);
+    "groups", "groups collected", Count, |_, p| Some(p.gc.groups as f64);
+    "valid_per_group", "valid pages moved per group", Count, |_, p| p.gc.valid_per_group();
+    "valid_per_collection", "valid pages moved per superblock", Count, |_, p| p.gc.valid_per_collection();
     "translation_reads", "translation pages read", Count, |_, p| Some(p.table.reads as f64);
     "translation_writes", "translation pages written", Count, |_, p| Some(p.table.programs as f64);
     "merge_writes", "pages written by merges", Count,

@@ -217,6 +217,7 @@ fn fill(
             foreground: moved / 25_000,
             background: moved / 100_000,
             valid_moved_data: moved,
+            valid_moved_groups: 0,
             valid_moved_translation: 0,
         };
     }

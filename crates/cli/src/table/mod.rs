@@ -415,6 +415,7 @@ fn counters_grid(run: &Run, phase: &Phase) -> Grid {
     put("  background", whole(phase.gc.background));
     if phase.gc.groups > 0 {
         put("groups collected and learned", whole(phase.gc.groups));
+        put("  pages moved a group", maybe(phase.gc.valid_per_group(), digits));
     }
     if phase.gc.rewritten > 0 {
         put("superblocks or parts of groups rewritten", whole(phase.gc.rewritten));

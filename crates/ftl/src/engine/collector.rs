@@ -317,6 +317,8 @@ impl<C> Collector<C> {
     {
         let done = self.copies.take(flash, parts, from, self.stream, self.cause)?;
         self.done = flash.join(self.done, done);
+        let of_group = self.gathering.is_some() && self.cause != Cause::Rewrite;
+        flash.counters.moved_group += u64::from(of_group);
         self.pass(from);
         Ok(())
     }

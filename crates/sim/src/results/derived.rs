@@ -185,7 +185,12 @@ impl super::Run {
 }
 
 impl GcCounts {
-    /// Valid pages moved per victim.
+    /// Valid pages moved per group brought together.
+    pub fn valid_per_group(&self) -> Option<f64> {
+        ratio(self.valid_moved_groups as f64, self.groups as f64)
+    }
+
+    /// Valid pages moved per victim. Those of groups do not count, as groups are no victims.
     pub fn valid_per_collection(&self) -> Option<f64> {
         ratio((self.valid_moved_data + self.valid_moved_translation) as f64, self.collections() as f64)
     }

@@ -335,6 +335,7 @@ fn flash(row: &mut Row, phase: &Phase) {
     row.put("collections_foreground", phase.gc.foreground);
     row.put("collections_background", phase.gc.background);
     row.put("valid_moved_data", phase.gc.valid_moved_data);
+    row.put("valid_moved_groups", phase.gc.valid_moved_groups);
     row.put("valid_moved_translation", phase.gc.valid_moved_translation);
     for stat in own_stats() {
         row.maybe(stat, phase.stats.get(stat));

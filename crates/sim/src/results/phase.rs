@@ -264,7 +264,7 @@ pub struct GcCounts {
     pub collections_data: u64,
     /// Victims that held translation pages, count.
     pub collections_translation: u64,
-    /// Groups of LPNs (or parts of such) brought together and learned, count.
+    /// Groups of LPNs brought together and learned, count.
     #[serde(default)]
     pub groups: u64,
     /// Superblocks, or parts of groups, rewritten because they had lain long, count.
@@ -274,8 +274,11 @@ pub struct GcCounts {
     pub foreground: u64,
     /// Collections in idle time, count.
     pub background: u64,
-    /// Valid data pages moved, count.
+    /// Valid pages moved out of victims that held data, count.
     pub valid_moved_data: u64,
+    /// Valid pages moved with their group, count.
+    #[serde(default)]
+    pub valid_moved_groups: u64,
     /// Valid translation pages moved, count.
     pub valid_moved_translation: u64,
 }
