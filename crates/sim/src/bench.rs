@@ -98,7 +98,7 @@ pub struct SchemeBench {
 /// One scheme on the small device, queue model, one job of depth 32.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SmallBench {
-    /// The scheme.
+    /// Name of the scheme, with its parameters.
     pub scheme: String,
     /// 4 KiB sequential writes to a new device, without collection.
     pub sequential_write: Rate,

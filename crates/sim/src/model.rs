@@ -38,7 +38,7 @@ pub struct Times {
     pub read_ns: f64,
     /// Page program, transfer included (`T_fw`).
     pub program_ns: f64,
-    /// Block erase (`T_fe`).
+    /// Erase of a block, ns (`T_fe`).
     pub erase_ns: f64,
 }
 

@@ -79,7 +79,7 @@ impl TwoLevel {
         }
     }
 
-    /// Mappings cached.
+    /// Mappings in the cache now, over all TP nodes.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -41,7 +41,7 @@ use crate::table::{entry, mapped, Table, PROGRAM_BUFFER};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
 
-/// S-FTL.
+/// S-FTL: the engine with a cache of compressed translation pages.
 pub type Sftl = Ftl<SpatialTable>;
 
 const HEADER_BYTES: u64 = 8;

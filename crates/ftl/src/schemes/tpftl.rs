@@ -37,19 +37,19 @@ use crate::table::{entry, entry_in, mapped, Table, PROGRAM_BUFFER, UNMAPPED};
 use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
 
-/// TPFTL.
+/// TPFTL: the engine with entries clustered by translation page.
 pub type Tpftl = Ftl<ClusteredTable>;
 
 /// Which of the paper's techniques are on (its figures 7 and 8 switch them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Techniques {
-    /// Request-level prefetching.
+    /// A miss loads the mappings of its whole request (4.3), letter `r`.
     pub request_prefetch: bool,
-    /// Selective prefetching.
+    /// A miss in a sequence loads as many mappings ahead as it has predecessors (4.3), letter `s`.
     pub selective_prefetch: bool,
-    /// Batch-update replacement.
+    /// A write-back takes all dirty entries of its TP node (4.4), letter `b`.
     pub batch_update: bool,
-    /// Clean-first replacement.
+    /// Clean entries of a TP node leave before dirty ones (4.4), letter `c`.
     pub clean_first: bool,
 }
 

@@ -17,7 +17,7 @@ const HOLD_BACK: u64 = 8;
 /// The random latencies of one run.
 #[derive(Clone, Debug)]
 pub(super) struct RandomClock {
-    /// The present, ticks.
+    /// Time at this point of the run, ticks.
     pub now: u64,
     /// By die: what it is busy with after `now`, as (start, end), in order.
     busy: Vec<Vec<(u64, u64)>>,

@@ -11,7 +11,7 @@ pub(super) struct Repair {
 
 /// What the records of the pages of a superblock say.
 pub(super) struct View<'a> {
-    /// Its first page.
+    /// PPN of the first page of the superblock.
     pub first: u32,
     raw: [&'a [u8]; COPIES],
     /// By page: what is found, and in which copy.

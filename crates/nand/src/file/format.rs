@@ -215,7 +215,7 @@ pub(super) struct BlockRecord {
     pub erased: u64,
     /// Number of the erase before: a power cut may take the last one back.
     pub before: u64,
-    /// Erases.
+    /// Erases of the block since the image was made.
     pub erases: u32,
     pub bad: bool,
 }
@@ -271,7 +271,7 @@ pub(super) struct PageRecord {
 /// A record as it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Never programmed.
+    /// The page was not programmed since its block was erased.
     Blank,
     Page(PageRecord),
     /// The page is spent and holds nothing, since this operation.

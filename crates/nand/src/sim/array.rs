@@ -38,9 +38,9 @@ pub(super) struct Block {
 pub(super) struct Array {
     pub geometry: Geometry,
     pub layout: Layout,
-    /// By PPN.
+    /// OOB of each page, by PPN.
     pub records: Vec<Record>,
-    /// By PBN.
+    /// State of each block, by PBN.
     pub blocks: Vec<Block>,
     contents: Contents,
     pub faults: Faults,

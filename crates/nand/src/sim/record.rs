@@ -18,7 +18,7 @@ impl Record {
     /// refuses that one.
     pub const TORN: Record = Record([u8::MAX; 9]);
 
-    /// Whether `oob` fits.
+    /// Whether 9 bytes are enough for `oob`.
     #[inline(always)]
     pub fn holds(oob: Oob) -> bool {
         oob.version <= Oob::MAX_VERSION && Record::pack(oob) != Record::TORN

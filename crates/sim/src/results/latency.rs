@@ -39,7 +39,7 @@ impl Latency {
         Latency { histogram, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// Records one latency.
+    /// Adds the latency of one request, ns.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.record_many(ns, 1);
@@ -54,7 +54,7 @@ impl Latency {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Latencies recorded, count.
+    /// How many latencies were added.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
@@ -78,7 +78,7 @@ impl Latency {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Forgets everything.
+    /// Takes all latencies out again.
     pub fn clear(&mut self) {
         self.histogram.reset();
         (self.sum_ns, self.min_ns, self.max_ns) = (0, u64::MAX, 0);

@@ -21,7 +21,7 @@ pub use sweep::{as_trace, Curve, Sweep, IDEAL};
 pub struct Point {
     /// The scheme, with the parameters that differ from its defaults.
     pub scheme: String,
-    /// Budget, bytes.
+    /// Memory for the mapping, directory included, bytes.
     pub cache_bytes: u64,
     /// Mapping memory in use at the end, bytes.
     pub memory_bytes: u64,
@@ -159,7 +159,7 @@ impl StackDistances {
         }
     }
 
-    /// Uses a key.
+    /// Counts a use of a key: at which cache size it would have been a hit.
     pub fn touch(&mut self, key: u32) {
         if self.next == self.keys.len() {
             self.compact();

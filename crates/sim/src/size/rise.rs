@@ -13,13 +13,13 @@ const ALL_PAGES: f64 = 0.95;
 pub struct Rise {
     /// The scheme, as in [`Point::scheme`].
     pub scheme: String,
-    /// What rises.
+    /// The cost that rises, such as `flash reads`.
     pub what: &'static str,
     /// From this cache, bytes.
     pub from: u64,
     /// To this one, bytes.
     pub to: u64,
-    /// By this share.
+    /// The rise as a share of the cost with the smaller cache.
     pub by: f64,
     /// What changed with it.
     pub why: Reason,

@@ -72,7 +72,7 @@ pub fn as_trace(setup: &mut Setup) {
 
 /// The experiments of a curve, the ideal map first.
 pub struct Sweep {
-    /// What runs.
+    /// One experiment for each scheme and cache size.
     pub experiments: Vec<Experiment>,
     /// Scheme and size of each, in words.
     pub names: Vec<String>,

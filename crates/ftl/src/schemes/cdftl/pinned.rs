@@ -88,7 +88,7 @@ impl PinnedLru {
         }
     }
 
-    /// Entries present.
+    /// Entries in the cache now.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -160,7 +160,7 @@ impl PinnedLru {
         self.heaps[PINNED].0.first().map(|&(_, slot)| self.entries.get(slot))
     }
 
-    /// Drops an entry.
+    /// Takes the entry of an LPN out of the cache; `None` when there is none.
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) -> Option<Entry> {
         let slot = self.entries.find(lpn)?;

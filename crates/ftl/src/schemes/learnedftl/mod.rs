@@ -70,7 +70,7 @@ use std::ops::Range;
 const GROUP_ENTRIES: u32 = 64;
 const LEAST_GROUPS: u32 = 16;
 
-/// LearnedFTL.
+/// LearnedFTL: the engine with linear models beside a demand cache.
 pub type LearnedFtl = Ftl<LearnedTable, Allocation, Guesses>;
 
 /// LearnedFTL whose predictions take no time: what the paper calls ideal.
@@ -86,13 +86,13 @@ pub const IDEAL: Alias = Alias {
 /// Which of the paper's techniques are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Techniques {
-    /// Sequential initialization.
+    /// Models learn from sequential writes (III-E1), letter `i`.
     pub initialization: bool,
     /// Training in collection, and the collection of groups for it.
     pub collection: bool,
-    /// Cross-group allocation.
+    /// A group may write to another group's blocks (III-D), letter `x`.
     pub cross_group: bool,
-    /// The bitmap filter.
+    /// A bitmap says which predictions are right (III-B), letter `b`.
     pub bitmap: bool,
 }
 
