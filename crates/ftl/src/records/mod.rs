@@ -3,9 +3,9 @@
 //! For mappings whose size depends on what is mapped. A group is whatever the scheme packs together (some
 //! LPNs); its record is bytes that only the scheme reads. The directory has an entry for each translation
 //! page: its first group, where it lies, how full it is; the page holds the groups up to the next entry's. A
-//! page that overflows is split, about evenly by bytes; a page that is written and would fill no more than half a
-//! page together with neighbours is merged with these, at most [`MOST_MERGED`] at a time, as each has to be
-//! read.
+//! page that overflows is split, about evenly by bytes; a page that is written and would fill no more than
+//! half a page together with neighbours is merged with these, at most [`MOST_MERGED`] at a time, as each has
+//! to be read.
 //!
 //! **What a cut leaves.** The OOB id of a translation page is its first group, and the page says where it
 //! ends. Of several pages that hold a group the one of the greatest version is current. When a page is split,

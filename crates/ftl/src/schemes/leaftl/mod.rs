@@ -36,10 +36,10 @@
 //!   ([`recover`]).
 //! - Controller work: 0.65 us a lookup and 100 ns a page sorted and learned, from LearnedFTL's measurements
 //!   on a Cortex-A72 (0.65 us a prediction; 50 us for the 512 mappings of a translation page).
-//! - A page that goes from the host to the buffer, or back, takes the time of the host's link, 2,320 MB/s: two
-//!   lanes of UFS 3.1 (11.6 Gbit/s each, of which 8b/10b leaves eight tenths). Nothing else stands between such
-//!   a request and its answer, and pages go over the link one after the other. Where flash answers, its time
-//!   covers the link's, for this scheme as for all others.
+//! - A page that goes from the host to the buffer, or back, takes the time of the host's link, 2,320 MB/s:
+//!   two lanes of UFS 3.1 (11.6 Gbit/s each, of which 8b/10b leaves eight tenths). Nothing else stands
+//!   between such a request and its answer, and pages go over the link one after the other. Where flash
+//!   answers, its time covers the link's, for this scheme as for all others.
 //!
 //! The write buffer is not part of the mapping budget, as in the paper: 2,048 pages, 8 MiB, and as much for
 //! collection.
