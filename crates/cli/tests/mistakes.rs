@@ -80,7 +80,7 @@ fn a_paper_or_a_figure_that_is_not_there() {
     assert!(said.err.starts_with("ftl: there is no paper `nothing`; there are "), "{}", said.err);
     let said = ftl(&["paper", "tpftl", "--figure", "99"]);
     assert!(
-        said.err.starts_with("ftl: tpftl has no figure `99` here; there are real, t2, 1, 2, "),
+        said.err.starts_with("ftl: tpftl has no figure `99` here; there are real, states, t2, 1, 2, "),
         "{}",
         said.err
     );
