@@ -566,6 +566,18 @@ impl Cache {
         Some(self.used.tail()).filter(|&chunk| chunk != NONE)
     }
 
+    /// Of so many least recently used chunks the first one with something newer than on flash.
+    pub fn dirty_among(&self, coldest: usize) -> Option<u32> {
+        let mut at = self.used.tail();
+        for _ in 0..coldest {
+            if at == NONE || self.nodes[at as usize].is_dirty() {
+                break;
+            }
+            at = self.nodes[at as usize].links.prev;
+        }
+        Some(at).filter(|&chunk| chunk != NONE && self.nodes[chunk as usize].is_dirty())
+    }
+
     /// Puts something out, in the order of the paper: of the coldest node the last clean outlier mapping;
     /// when it has none, but something newer than flash, that has to be written back; else its last
     /// model; with the last one, the identifier. `None`: the cache is empty.

@@ -17,6 +17,8 @@ use std::ops::{Range, RangeInclusive};
 const LINEAR_BYTES: usize = 48;
 /// Bytes made free before a translation page is read: what most misses need.
 const USUAL_BYTES: u64 = NODE_BYTES + 2 * MODEL_BYTES + 2 * POINT_BYTES;
+/// So many of the least recently used chunks are looked at by a host write for one to write back.
+const COLDEST: usize = 32;
 /// Bytes kept free for the directory when the head of a chunk is loaded.
 const SPARE_BYTES: u64 = 128;
 
@@ -380,6 +382,25 @@ impl Map {
             }
         }
         Ok(done)
+    }
+
+    /// Writes back a chunk that will soon be in the way of a request. Host writes do that, and wait for it, so
+    /// that fewer reads have to. Were it done by reads, or waited for by nobody, write-backs would pile up:
+    /// the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more, in place of 3.6.
+    pub fn write_ahead<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+        at: Done,
+    ) -> Result<Done> {
+        if flash.full || self.bytes() + USUAL_BYTES <= self.shape.budget {
+            return Ok(at);
+        }
+        let Some(chunk) = self.cache.dirty_among(COLDEST) else { return Ok(at) };
+        flash.counters.replaced_dirty += 1;
+        let cause = Cause::Translation;
+        let written = self.write_back(flash, records, chunk, true, cause, at)?;
+        self.make_way(flash, records, 0, cause, written)
     }
 
     // Trims

@@ -335,6 +335,7 @@ impl Update for Map {
             return Ok(Lookup { done, ..old });
         };
         let done = self.put(flash, records, lpn, ppn, programmed, Cause::Translation, old.done)?;
+        let done = self.write_ahead(flash, records, done)?;
         if let Some((_, local)) = self.lists.local(ppn) {
             self.open.programmed(lpn, local);
         }
