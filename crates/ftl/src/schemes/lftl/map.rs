@@ -384,9 +384,9 @@ impl Map {
         Ok(done)
     }
 
-    /// Writes back a chunk that will soon be in the way of a request. Host writes do that, and wait for it, so
-    /// that fewer reads have to. Were it done by reads, or waited for by nobody, write-backs would pile up:
-    /// the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more, in place of 3.6.
+    /// Writes back a chunk that will soon be in the way of a request. Host writes do that, and wait for it,
+    /// so that fewer reads have to. Were it done by reads, or waited for by nobody, write-backs would pile
+    /// up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more, in place of 3.6.
     pub fn write_ahead<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
