@@ -568,14 +568,8 @@ impl Cache {
 
     /// Of so many least recently used chunks the first one with something newer than on flash.
     pub fn dirty_among(&self, coldest: usize) -> Option<u32> {
-        let mut at = self.used.tail();
-        for _ in 0..coldest {
-            if at == NONE || self.nodes[at as usize].is_dirty() {
-                break;
-            }
-            at = self.nodes[at as usize].links.prev;
-        }
-        Some(at).filter(|&chunk| chunk != NONE && self.nodes[chunk as usize].is_dirty())
+        let next = |&chunk: &u32| Some(self.nodes[chunk as usize].links.prev).filter(|&prev| prev != NONE);
+        std::iter::successors(self.coldest(), next).take(coldest).find(|&chunk| self.is_dirty(chunk))
     }
 
     /// Puts something out, in the order of the paper: of the coldest node the last clean outlier mapping;

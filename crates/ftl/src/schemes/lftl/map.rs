@@ -18,7 +18,7 @@ const LINEAR_BYTES: usize = 48;
 /// Bytes made free before a translation page is read: what most misses need.
 const USUAL_BYTES: u64 = NODE_BYTES + 2 * MODEL_BYTES + 2 * POINT_BYTES;
 /// So many of the least recently used chunks are looked at by a host write for one to write back.
-const COLDEST: usize = 32;
+const COLDEST: usize = 33;
 /// Bytes kept free for the directory when the head of a chunk is loaded.
 const SPARE_BYTES: u64 = 128;
 
