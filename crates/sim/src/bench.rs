@@ -7,7 +7,7 @@
 
 use ftl::schemes::Visitor;
 use ftl::{Config, OpenError, Scheme};
-use nand::timing::{AnyTiming, NoClock};
+use nand::timing::NoClock;
 use nand::{DeviceSpec, SimOptions};
 use serde::{Deserialize, Serialize};
 use workload::fio::{Amount, BlockSize, JobSpec, Pattern, Phase as FioPhase};
@@ -262,7 +262,7 @@ impl<S: Scheme> Bed<S, NoClock> {
         Ok(Bed { rig, device: device.clone(), seed: options.seed, phases: 0 })
     }
 
-    fn with_clock(self, clock: AnyTiming) -> Bed<S, AnyTiming> {
+    fn with_clock<U: Timed>(self, clock: U) -> Bed<S, U> {
         let Bed { rig, device, seed, phases } = self;
         Bed { rig: rig.with_clock(clock), device, seed, phases }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use ftl::schemes::Visitor;
 use ftl::{Config, Device, HostError, OpenError, Scheme};
-use nand::timing::{AnyTiming, NoClock, Queued, Reserved};
+use nand::timing::{NoClock, Queued, Reserved};
 use nand::{Fault, Nand, SimNand, SimOptions};
 
 use crate::assemble::{self, Measured};
@@ -302,14 +302,14 @@ pub(crate) fn new_rig<S: Scheme>(
 }
 
 /// The queue model of a device.
-pub(crate) fn queued(device: &nand::DeviceSpec, policy: Option<nand::timing::Policy>) -> AnyTiming {
+pub(crate) fn queued(device: &nand::DeviceSpec, policy: Option<nand::timing::Policy>) -> Queued {
     let g = &device.geometry;
-    Queued::new(device.times(), policy.unwrap_or(device.policy), g.dies(), g.channels, g.blocks()).into()
+    Queued::new(device.times(), policy.unwrap_or(device.policy), g.dies(), g.channels, g.blocks())
 }
 
 /// The reservation model of a device.
-pub(crate) fn reserved(device: &nand::DeviceSpec) -> AnyTiming {
-    Reserved::new(device.times(), device.geometry.dies(), device.geometry.channels).into()
+pub(crate) fn reserved(device: &nand::DeviceSpec) -> Reserved {
+    Reserved::new(device.times(), device.geometry.dies(), device.geometry.channels)
 }
 
 /// Runs one phase and counts it. The device is drained before and after; counters begin at zero.

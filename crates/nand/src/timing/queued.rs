@@ -194,6 +194,27 @@ impl Queued {
         true
     }
 
+    /// Submits an operation. Its fields are arguments of their own, so that they travel in registers. From an
+    /// [`Operation`] in memory the compiler loads die and block at once, and the processor then waits until the
+    /// caller's two stores of them have left its store buffer: up to 7 % of the time of a simulated read.
+    #[inline(never)]
+    fn submit(&mut self, node: Node, overtakes: bool, die: u32, block: u32, page: u32, after: Done) -> Done {
+        assert!(page <= u32::from(u16::MAX), "the queue model takes at most 65,536 pages in a block");
+        let slot = self.slots.allocate(node, after.0);
+        let this = &mut self.slots[slot];
+        this.die = die;
+        this.block = block;
+        this.page = page as u16;
+        this.urgent = overtakes && self.policy != Policy::Fcfs;
+        let token = this.token;
+        if node == Node::Program {
+            this.extra = self.programs.submit();
+        }
+        self.in_flight += 1;
+        self.advance(slot);
+        Done(token)
+    }
+
     // ---- gates ----
 
     /// Takes an operation as far as it can go now.
@@ -642,27 +663,16 @@ impl Timing for Queued {
         self.expected = 0;
     }
 
-    #[inline]
+    // Inlined, so that an operation's fields travel in registers (see `submit`).
+    #[inline(always)]
     fn operate(&mut self, op: Operation, after: Done) -> Done {
         let node = match op.kind {
             OpKind::Read => Node::Read,
             OpKind::Program => Node::Program,
             OpKind::Erase => Node::Erase,
         };
-        assert!(op.page <= u32::from(u16::MAX), "the queue model takes at most 65,536 pages in a block");
-        let slot = self.slots.allocate(node, after.0);
-        let this = &mut self.slots[slot];
-        this.die = op.die;
-        this.block = op.block.0;
-        this.page = op.page as u16;
-        this.urgent = node == Node::Read && op.class == Class::HostRead && self.policy != Policy::Fcfs;
-        let token = this.token;
-        if node == Node::Program {
-            this.extra = self.programs.submit();
-        }
-        self.in_flight += 1;
-        self.advance(slot);
-        Done(token)
+        let overtakes = node == Node::Read && op.class == Class::HostRead;
+        self.submit(node, overtakes, op.die, op.block.0, op.page, after)
     }
 
     fn compute(&mut self, ns: u64, after: Done) -> Done {

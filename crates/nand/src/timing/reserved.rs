@@ -127,6 +127,40 @@ impl Reserved {
         }
     }
 
+    /// Books an operation on its die, and on its channel.
+    #[inline(never)]
+    fn book(&mut self, kind: OpKind, die: u32, after: Done) -> Done {
+        let now_ns = self.now_ns;
+        let die = &mut self.dies[die as usize];
+        let start_ns = die.begin(after.0.max(now_ns), now_ns);
+        let (doing, array_ns) = match kind {
+            OpKind::Read => (Doing::Read, self.times.read_ns),
+            OpKind::Program => (Doing::Program, self.times.program_ns),
+            OpKind::Erase => (Doing::Erase, self.times.erase_ns),
+        };
+        let mut end_ns = start_ns;
+        if kind == OpKind::Program && self.times.transfer_ns > 0 {
+            let channel_free_ns = &mut self.channel_free_ns[die.channel as usize];
+            end_ns = end_ns.max(*channel_free_ns) + self.times.transfer_ns;
+            *channel_free_ns = end_ns;
+            die.book(Doing::Channel, start_ns, end_ns, now_ns);
+        }
+        die.book(doing, end_ns, end_ns + array_ns, now_ns);
+        end_ns += array_ns;
+        if kind == OpKind::Read && self.times.transfer_ns > 0 {
+            let channel_free_ns = &mut self.channel_free_ns[die.channel as usize];
+            let array_end_ns = end_ns;
+            end_ns = end_ns.max(*channel_free_ns) + self.times.transfer_ns;
+            *channel_free_ns = end_ns;
+            die.book(Doing::Channel, array_end_ns, end_ns, now_ns);
+        }
+        die.free_ns = end_ns;
+        if kind == OpKind::Program {
+            self.programs_end_ns = self.programs_end_ns.max(end_ns);
+        }
+        Done(end_ns)
+    }
+
     #[inline(always)]
     fn report(&mut self, at_ns: u64, tag: u32) {
         let at_ns = at_ns.max(self.now_ns);
@@ -151,37 +185,10 @@ impl Timing for Reserved {
         }
     }
 
-    #[inline]
+    // Inlined, so that an operation's fields travel in registers (see `Queued::submit`).
+    #[inline(always)]
     fn operate(&mut self, op: Operation, after: Done) -> Done {
-        let now_ns = self.now_ns;
-        let die = &mut self.dies[op.die as usize];
-        let start_ns = die.begin(after.0.max(now_ns), now_ns);
-        let (doing, array_ns) = match op.kind {
-            OpKind::Read => (Doing::Read, self.times.read_ns),
-            OpKind::Program => (Doing::Program, self.times.program_ns),
-            OpKind::Erase => (Doing::Erase, self.times.erase_ns),
-        };
-        let mut end_ns = start_ns;
-        if op.kind == OpKind::Program && self.times.transfer_ns > 0 {
-            let channel_free_ns = &mut self.channel_free_ns[die.channel as usize];
-            end_ns = end_ns.max(*channel_free_ns) + self.times.transfer_ns;
-            *channel_free_ns = end_ns;
-            die.book(Doing::Channel, start_ns, end_ns, now_ns);
-        }
-        die.book(doing, end_ns, end_ns + array_ns, now_ns);
-        end_ns += array_ns;
-        if op.kind == OpKind::Read && self.times.transfer_ns > 0 {
-            let channel_free_ns = &mut self.channel_free_ns[die.channel as usize];
-            let array_end_ns = end_ns;
-            end_ns = end_ns.max(*channel_free_ns) + self.times.transfer_ns;
-            *channel_free_ns = end_ns;
-            die.book(Doing::Channel, array_end_ns, end_ns, now_ns);
-        }
-        die.free_ns = end_ns;
-        if op.kind == OpKind::Program {
-            self.programs_end_ns = self.programs_end_ns.max(end_ns);
-        }
-        Done(end_ns)
+        self.book(op.kind, op.die, after)
     }
 
     fn compute(&mut self, ns: u64, after: Done) -> Done {
