@@ -47,14 +47,29 @@ type Part<S> = fn(&mut Run<S>) -> Result<(), String>;
 /// assert!(check::conformance("page", 1).is_ok());
 /// ```
 pub fn conformance(scheme: &str, seed: u64) -> Result<ConformanceReport, Failure> {
-    struct Suite<'a>(&'a str, u64);
+    conformance_with(scheme, &BTreeMap::new(), seed)
+}
+
+/// The same with parameters that differ from the defaults.
+///
+/// ```
+/// let group = [("allocation".to_owned(), "group".to_owned())].into();
+/// let report = check::conformance_with("learnedftl", &group, 1);
+/// assert!(report.is_ok_and(|report| report.collections_group > 0));
+/// ```
+pub fn conformance_with(
+    scheme: &str,
+    parameters: &BTreeMap<String, String>,
+    seed: u64,
+) -> Result<ConformanceReport, Failure> {
+    struct Suite<'a>(&'a str, &'a BTreeMap<String, String>, u64);
     impl Visitor for Suite<'_> {
         type Out = Result<ConformanceReport, Failure>;
         fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
-            conformance_of::<S>(self.0, self.1)
+            suite::<S>(self.0, self.1, self.2)
         }
     }
-    schemes::with(scheme, Suite(scheme, seed)).unwrap_or_else(|| {
+    schemes::with(scheme, Suite(scheme, parameters, seed)).unwrap_or_else(|| {
         let known: Vec<&str> = schemes::ALL.iter().map(|info| info.name).collect();
         let what = format!("there is no such scheme; there are {}", known.join(", "));
         Err(Failure::new(scheme, seed, "conformance", what))
@@ -63,6 +78,14 @@ pub fn conformance(scheme: &str, seed: u64) -> Result<ConformanceReport, Failure
 
 /// The same for any scheme; `scheme` is only its name here.
 pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceReport, Failure> {
+    suite::<S>(scheme, &BTreeMap::new(), seed)
+}
+
+fn suite<S: Scheme>(
+    scheme: &str,
+    parameters: &BTreeMap<String, String>,
+    seed: u64,
+) -> Result<ConformanceReport, Failure> {
     let parts: [(&str, Part<S>); 10] = [
         ("a device filled and overwritten", Run::fill),
         ("random requests", Run::random),
@@ -75,7 +98,7 @@ pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceR
         ("refusing what cannot be done", Run::refuse),
         ("doing the same twice", Run::repeat),
     ];
-    let parameters = schemes::parameters(scheme, &BTreeMap::new());
+    let parameters = schemes::parameters(scheme, parameters);
     let mut run =
         Run { seed, parameters, report: ConformanceReport::default(), of: std::marker::PhantomData };
     let finding = |what, error| Failure { conformance: true, ..Failure::new(scheme, seed, what, error) };
@@ -91,7 +114,7 @@ pub fn conformance_of<S: Scheme>(scheme: &str, seed: u64) -> Result<ConformanceR
 
 struct Run<S> {
     seed: u64,
-    /// What the scheme's name stands for.
+    /// Those given, and what the scheme's name stands for.
     parameters: BTreeMap<String, String>,
     report: ConformanceReport,
     of: std::marker::PhantomData<S>,

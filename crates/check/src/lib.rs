@@ -25,7 +25,7 @@ mod sweep;
 mod wear;
 mod world;
 
-pub use conformance::{conformance, conformance_of, ConformanceReport};
+pub use conformance::{conformance, conformance_of, conformance_with, ConformanceReport};
 pub use damage::{damage, DamageOptions, DamageReport, Outcome};
 pub use dice::{fresh_seed, Dice};
 pub use digest::{commands, Recorder};

@@ -15,6 +15,7 @@ const MOST_PAGES: u32 = 6000;
 const ATTEMPTS: u32 = 40;
 /// Words that parameters take, by the name of the parameter.
 const WORDS: &[(&str, &[&str])] = &[
+    ("allocation", &["shared", "group"]),
     ("batch", &["coldest", "largest"]),
     ("cluster", &["hot", "all"]),
     ("format", &["exact", "float16"]),

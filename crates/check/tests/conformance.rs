@@ -1,16 +1,21 @@
 //! Every registered scheme, by being registered, is held to the conformance suite: with fixed seeds and a
 //! fresh one. `FTL_CONFORMANCE_SEED=N` gives that one.
 
-use check::{conformance, fresh_seed, ConformanceReport};
+use check::{conformance_with, fresh_seed, ConformanceReport};
 use ftl::schemes;
 
 fn report(scheme: &str, seed: u64) -> ConformanceReport {
-    match conformance(scheme, seed) {
+    report_with(scheme, &[], seed)
+}
+
+fn report_with(scheme: &str, parameters: &[(&str, &str)], seed: u64) -> ConformanceReport {
+    let given = parameters.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    match conformance_with(scheme, &given, seed) {
         Ok(report) => {
-            println!("{scheme}: {report:?}");
+            println!("{scheme} {parameters:?}: {report:?}");
             report
         }
-        Err(failure) => panic!("{failure}"),
+        Err(failure) => panic!("with {parameters:?}: {failure}"),
     }
 }
 
@@ -28,11 +33,26 @@ fn every_scheme_conforms() {
     }
 }
 
-#[test]
-fn every_scheme_conforms_with_a_fresh_seed() {
+fn seed_given_or_fresh() -> u64 {
     let given = std::env::var("FTL_CONFORMANCE_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(fresh_seed);
     println!("fresh seed {seed}");
+    seed
+}
+
+/// Groups with blocks of their own place and collect pages by other code than the default.
+#[test]
+fn learnedftl_by_groups_conforms() {
+    let group = [("allocation", "group")];
+    for seed in (1..=6).chain([seed_given_or_fresh()]) {
+        let report = report_with("learnedftl", &group, seed);
+        assert!(report.collections_group > 0, "seed {seed}: no group was collected");
+    }
+}
+
+#[test]
+fn every_scheme_conforms_with_a_fresh_seed() {
+    let seed = seed_given_or_fresh();
     for info in schemes::ALL {
         report(info.name, seed);
     }
