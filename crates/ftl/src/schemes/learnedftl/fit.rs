@@ -222,12 +222,14 @@ impl Fitter {
         self.reached.fill((0, 0));
         for place in 1..=self.places {
             for end in 1..=parts {
-                let with = |first: usize| {
+                // Of equals the first.
+                let mut most = (0, 0);
+                for first in 0..end {
                     let before = self.reached[(place - 1) * row + first].0;
-                    (before + self.best[first * row + end].exact, first as u8)
-                };
-                let most = (0..end).map(with).max_by_key(|&(exact, first)| (exact, std::cmp::Reverse(first)));
-                self.reached[place * row + end] = most.unwrap_or((0, 0));
+                    let exact = before + self.best[first * row + end].exact;
+                    most = if exact > most.0 || first == 0 { (exact, first as u8) } else { most };
+                }
+                self.reached[place * row + end] = most;
             }
         }
         self.chosen.clear();
