@@ -659,6 +659,16 @@ fn record_at(page: &[u8], at: usize) -> Option<(u32, &[u8])> {
     Some((group, &page[from..from + length]))
 }
 
+/// The groups that have a record in a page's content, and their records.
+pub fn records_of(page: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    let mut at = HEADER;
+    std::iter::from_fn(move || {
+        let found = record_at(page, at)?;
+        at += RECORD_HEADER + found.1.len();
+        Some(found)
+    })
+}
+
 /// The record of a group in a page's content; empty when it has none, and when the page was never written (no
 /// content).
 pub fn record_in(page: &[u8], group: u32) -> &[u8] {

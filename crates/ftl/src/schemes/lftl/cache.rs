@@ -16,12 +16,13 @@
 //! [`Cache::slack`].
 
 use super::linear::LinearModel;
-use super::record::{bit, identifier_bytes, Bits, Covering, Parts};
+use super::record::{bit, identifier_bytes, Bits, Covering, Parts, MOST_LPAS};
 use crate::breach::Breach;
 use crate::cmt::entries::{Entries, Entry};
 use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Lpn};
-use std::ops::RangeInclusive;
+use prefetch_index::prefetch_index;
+use std::ops::{Range, RangeInclusive};
 
 /// Bytes of a TP node.
 pub const NODE_BYTES: u64 = 12;
@@ -49,6 +50,8 @@ pub enum Answer {
 struct Held {
     own: Covering,
     next: u32,
+    /// Of models as they are on flash alone: those trained since go out as a whole.
+    prev: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +69,7 @@ struct Node {
     trained_count: u32,
     /// Models as they are on flash, most recently used first; their number, and how many were put out.
     models: u32,
+    last_model: u32,
     model_count: u32,
     missing_models: u32,
     /// The identifier, and the outliers in it.
@@ -87,11 +91,12 @@ const ABSENT: Node = Node {
     trained: NONE,
     trained_count: 0,
     models: NONE,
+    last_model: NONE,
     model_count: 0,
     missing_models: 0,
     has_identifier: false,
     outliers: 0,
-    bits: [0; super::record::MOST_LPAS / 64],
+    bits: [0; MOST_LPAS / 64],
     known: Done::READY,
     programmed: Done::READY,
 };
@@ -137,6 +142,7 @@ pub struct Cache {
 impl Cache {
     /// An empty cache of chunks of `lpas` LPAs each, which will not hold more than `bytes` bytes.
     pub fn new(chunks: u32, lpas: u32, bytes: u64) -> Cache {
+        assert!(lpas.is_power_of_two() && lpas as usize <= MOST_LPAS);
         let lpns = chunks as usize * lpas as usize;
         let points = lpns.min((bytes / POINT_BYTES) as usize + 1);
         Cache {
@@ -180,8 +186,9 @@ impl Cache {
         self.logs * POINT_BYTES
     }
 
+    #[inline]
     fn node_of(&self, lpn: Lpn) -> usize {
-        (lpn.0 / self.lpas) as usize
+        (lpn.0 >> self.lpas.trailing_zeros()) as usize
     }
 
     /// The LPNs of a chunk.
@@ -315,19 +322,42 @@ impl Cache {
 
     /// Brings the clean model that covers an offset to the head of its list.
     fn use_model(&mut self, chunk: usize, offset: u16) {
-        let mut before = NONE;
         let mut at = self.nodes[chunk].models;
         while at != NONE {
-            let held = self.held[at as usize];
-            if held.own.first <= offset && offset <= held.own.last {
-                if before != NONE {
-                    self.held[before as usize].next = held.next;
-                    self.held[at as usize].next = self.nodes[chunk].models;
-                    self.nodes[chunk].models = at;
+            let Held { own, next, prev } = self.held[at as usize];
+            if own.first <= offset && offset <= own.last {
+                if prev != NONE {
+                    self.unlink_model(chunk, at);
+                    self.push_model(chunk, at);
                 }
                 return;
             }
-            (before, at) = (at, held.next);
+            at = next;
+        }
+    }
+
+    /// Puts a model at the head of those as they are on flash.
+    fn push_model(&mut self, chunk: usize, at: u32) {
+        let node = &mut self.nodes[chunk];
+        let head = std::mem::replace(&mut node.models, at);
+        match head {
+            NONE => node.last_model = at,
+            head => self.held[head as usize].prev = at,
+        }
+        let held = &mut self.held[at as usize];
+        (held.next, held.prev) = (head, NONE);
+    }
+
+    /// Takes a model out of those as they are on flash.
+    fn unlink_model(&mut self, chunk: usize, at: u32) {
+        let Held { next, prev, .. } = self.held[at as usize];
+        match prev {
+            NONE => self.nodes[chunk].models = next,
+            prev => self.held[prev as usize].next = next,
+        }
+        match next {
+            NONE => self.nodes[chunk].last_model = prev,
+            next => self.held[next as usize].prev = prev,
         }
     }
 
@@ -336,6 +366,16 @@ impl Cache {
     /// The point mapping of an LPN.
     pub fn point(&self, lpn: Lpn) -> Option<&Entry> {
         self.points.find(lpn).map(|slot| self.points.get(slot))
+    }
+
+    /// Starts bringing what looking up the point mappings behind an LPN, and below `end`, will touch into the
+    /// processor's cache.
+    #[inline]
+    pub fn expect_points_behind(&self, lpn: Lpn, end: Lpn) {
+        self.points.expect(Lpn(lpn.0 + 8));
+        if lpn.0 + 4 < end.0 {
+            self.points.expect_entry(Lpn(lpn.0 + 4));
+        }
     }
 
     /// The first LPN from `from` on, and below `end`, that has a point mapping.
@@ -359,31 +399,60 @@ impl Cache {
     }
 
     /// Sets the point mapping of an LPN, newer than flash from now on: a log mapping, or an outlier.
-    pub fn set(&mut self, lpn: Lpn, entry: u32, done: Done, logs: bool) {
+    /// Returns whether it was a log mapping before.
+    pub fn set(&mut self, lpn: Lpn, entry: u32, done: Done, logs: bool) -> bool {
         let chunk = self.node_of(lpn);
         self.enter(chunk as u32);
         self.touch(chunk as u32);
-        let slot = match self.points.find(lpn) {
+        let (slot, was_log) = match self.points.find(lpn) {
             Some(slot) => {
+                let was_log = Self::is_log(self.points.get(slot));
                 self.leave_list(chunk, slot);
-                slot
+                (slot, was_log)
             }
-            None => self.points.insert(lpn, entry, done),
+            None => (self.points.insert(lpn, entry, done), false),
         };
         self.clock += 1;
         let point = self.points.get_mut(slot);
         point.set_used(self.clock);
         (point.ppn, point.done) = (entry, done);
         self.join_dirty(chunk, slot, logs);
+        was_log
     }
 
     /// A log mapping was trained and is an outlier.
     pub fn is_outlier(&mut self, lpn: Lpn) {
-        let chunk = self.node_of(lpn);
         if let Some(slot) = self.points.find(lpn) {
-            self.leave_list(chunk, slot);
-            self.join_dirty(chunk, slot, false);
+            self.is_outlier_in(slot);
         }
+    }
+
+    /// The same, by the log mapping's slot ([`Cache::logs_among`]).
+    pub fn is_outlier_in(&mut self, slot: u32) {
+        let chunk = self.node_of(self.points.get(slot).lpn);
+        self.leave_list(chunk, slot);
+        self.join_dirty(chunk, slot, false);
+    }
+
+    /// The slots of the log mappings among some LPNs of a chunk, ascending by LPN.
+    pub fn logs_among<'a>(&self, lpns: Range<u32>, slots: &'a mut [u32; MOST_LPAS]) -> &'a [u32] {
+        let mut count = 0;
+        for slot in lpns.filter_map(|lpn| self.points.find(Lpn(lpn))) {
+            if Self::is_log(self.points.get(slot)) {
+                slots[count] = slot;
+                count += 1;
+            }
+        }
+        &slots[..count]
+    }
+
+    /// Drops log mappings of a chunk, by slot. `each` hears of them.
+    pub fn remove_logs(&mut self, chunk: u32, slots: &[u32], mut each: impl FnMut(&Entry)) {
+        for &slot in slots {
+            each(&self.points.remove(slot));
+        }
+        self.logs -= slots.len() as u64;
+        self.change(chunk as usize, |node| node.logs -= slots.len() as u32);
     }
 
     /// Drops the point mapping of an LPN, if there is one.
@@ -419,7 +488,7 @@ impl Cache {
 
     fn new_held(&mut self, own: Covering, next: u32) -> u32 {
         self.models += 1;
-        let held = Held { own, next };
+        let held = Held { own, next, prev: NONE };
         if self.free_held == NONE {
             self.held.push(held);
             return self.held.len() as u32 - 1;
@@ -514,8 +583,8 @@ impl Cache {
         let mut kept = 0;
         for own in parts.models().rev() {
             if own.first <= *offsets.end() && *offsets.start() <= own.last {
-                let at = self.new_held(own, self.nodes[chunk as usize].models);
-                self.nodes[chunk as usize].models = at;
+                let at = self.new_held(own, NONE);
+                self.push_model(chunk as usize, at);
                 kept += 1;
             }
         }
@@ -545,16 +614,11 @@ impl Cache {
     }
 
     fn drop_last_model(&mut self, chunk: usize) {
-        let (mut before, mut at) = (NONE, self.nodes[chunk].models);
-        while self.held[at as usize].next != NONE {
-            (before, at) = (at, self.held[at as usize].next);
-        }
-        if before == NONE {
-            self.nodes[chunk].models = NONE;
-        } else {
-            self.held[before as usize].next = NONE;
-        }
-        self.free(at);
+        let last = self.nodes[chunk].last_model;
+        self.unlink_model(chunk, last);
+        self.free(last);
+        // Often the next to go.
+        prefetch_index(&self.held, self.nodes[chunk].last_model as usize);
         self.nodes[chunk].model_count -= 1;
         self.nodes[chunk].missing_models += 1;
     }

@@ -8,7 +8,7 @@ use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::mapping::{How, Lookup, Pages};
-use crate::records::{record_in, Records};
+use crate::records::{record_in, records_of, Records};
 use crate::table::{entry, mapped, UNMAPPED};
 use nand::{Done, Lpn, Nand, Ppn, Result};
 use std::ops::{Range, RangeInclusive};
@@ -175,7 +175,9 @@ impl Map {
     /// The chunk of an LPN, and its offset there.
     #[inline]
     pub fn place(&self, lpn: Lpn) -> (u32, u16) {
-        (lpn.0 / self.shape.chunk_lpas, (lpn.0 % self.shape.chunk_lpas) as u16)
+        // A power of two, as the cache asserts.
+        let lpas = self.shape.chunk_lpas;
+        (lpn.0 >> lpas.trailing_zeros(), (lpn.0 & (lpas - 1)) as u16)
     }
 
     pub(super) fn first_lpn(&self, chunk: u32) -> Lpn {
@@ -278,14 +280,13 @@ impl Map {
         let parts = self.chunk(number).parts(record_in(page, number));
         self.cache.set_head(number, &parts, wanted.models.clone(), known);
         let first = self.first_lpn(number);
-        parts.each_outlier(|outlier, entry| {
+        parts.each_outlier_in(wanted.outliers.clone(), |outlier, entry| {
             let lpn = Lpn(first.0 + u32::from(outlier));
             if outlier == offset {
                 found = mapped(entry);
             }
             // A model trained since may have made it a member.
-            let is_missing = matches!(self.cache.peek(lpn, outlier), Answer::Missing);
-            if wanted.outliers.contains(&outlier) && is_missing {
+            if matches!(self.cache.peek(lpn, outlier), Answer::Missing) {
                 self.cache.add_clean(lpn, entry, known);
                 prefetched += u64::from(outlier != offset);
             }
@@ -303,9 +304,10 @@ impl Map {
     fn install_ahead(&mut self, page: &[u8], records: &Records, number: u32, known: Done) -> Ahead {
         let range = records.range(records.page_of(number));
         let mut all = Ahead::default();
-        for ahead in number + 1..range.end.min(number + 1 + self.shape.ahead) {
-            let record = record_in(page, ahead);
-            if record.is_empty() || record.len() > LINEAR_BYTES || self.cache.has(ahead) {
+        let wanted = number + 1..range.end.min(number + 1 + self.shape.ahead);
+        let behind = records_of(page).skip_while(|it| it.0 < wanted.start);
+        for (ahead, record) in behind.take_while(|it| it.0 < wanted.end) {
+            if record.len() > LINEAR_BYTES || self.cache.has(ahead) {
                 continue;
             }
             let parts = self.chunk(ahead).parts(record);
@@ -342,14 +344,13 @@ impl Map {
         at: Done,
     ) -> Result<Done> {
         let at = self.make_way(flash, records, NODE_BYTES + POINT_BYTES + 1, cause, at)?;
-        let was_log = self.cache.point(lpn).is_some_and(Cache::is_log);
         let subspace = (lpn.0 / self.shape.subspace_pages) as usize;
         // A page that recovery found in a block retired since its superblock was opened is in no linear
         // group.
         let logs = self.lists.has(ppn);
+        let was_log = self.cache.set(lpn, ppn.0, programmed, logs);
         self.logs[subspace] += u32::from(logs);
         self.logs[subspace] -= u32::from(was_log);
-        self.cache.set(lpn, ppn.0, programmed, logs);
         self.keep_budget();
         self.clean_below = self.clean_below.min(self.place(lpn).0);
         if self.cache.log_bytes() > self.shape.log_bytes {
@@ -538,14 +539,13 @@ impl Map {
         let chunk = Self::chunk_of(shape, number);
         let (mut covered, mut looked_at) = (Bits::default(), 0);
         for (_, own) in cache.trained(number) {
-            let is_nowhere = own.model.group == LinearModel::NOWHERE;
-            let part = (!is_nowhere).then(|| lists.part(own.model.group));
             looked_at += u64::from(own.last - own.first) + 1;
-            for offset in (own.first..=own.last).filter(|&offset| !bit(&covered, offset)) {
-                let local = own.model.predict(chunk.first_lpa + offset);
-                let page = local.zip(part).and_then(|(local, part)| part.page(local));
-                table[usize::from(offset)] = entry(page);
-            }
+            chunk.each_stretch(lists, own.model, own.first..own.last + 1, |offsets, page| {
+                for offset in offsets.clone().filter(|&offset| !bit(&covered, offset)) {
+                    let page = page.map(|first| Ppn(first.0 + u32::from(offset - offsets.start)));
+                    table[usize::from(offset)] = entry(page);
+                }
+            });
             (own.first..=own.last).for_each(|offset| set_bit(&mut covered, offset));
         }
         let first = number * shape.chunk_lpas;

@@ -13,9 +13,10 @@
 //! Every other LPA is predicted exactly by the model that covers it, or is an outlier. A chunk in which
 //! nothing is mapped has no bytes.
 
-use super::linear::{BlockLists, LinearModel};
-use crate::table::{entry, mapped, UNMAPPED};
+use super::linear::{BlockLists, Half, LinearModel};
+use crate::table::{mapped, UNMAPPED};
 use nand::Ppn;
+use std::ops::{Range, RangeInclusive};
 
 /// Bytes before the models.
 const HEADER: usize = 4;
@@ -24,6 +25,8 @@ const BITMAP: u16 = 1 << 15;
 pub const MOST_LPAS: usize = 512;
 /// Unmapped LPAs that two pieces of one line may have between them and still be one model.
 const GAP: u32 = 2;
+/// In place of an offset.
+const NONE: u16 = u16::MAX;
 /// The owner of an offset that no candidate covers.
 pub const NO_OWNER: u32 = u32::MAX;
 /// Words that a piece takes.
@@ -80,6 +83,32 @@ impl Chunk {
         lists.global(model.group, model.predict(self.first_lpa + offset)?)
     }
 
+    /// Calls `each` with stretches of some offsets, and the page that a model predicts at the first one: those
+    /// of the others follow it. `None`: it predicts none for the whole stretch.
+    #[inline]
+    pub fn each_stretch(
+        &self,
+        lists: &BlockLists,
+        model: LinearModel,
+        offsets: Range<u16>,
+        mut each: impl FnMut(Range<u16>, Option<Ppn>),
+    ) {
+        if model.group == LinearModel::NOWHERE {
+            return each(offsets, None);
+        }
+        let (part, mut from) = (lists.part(model.group), offsets.start);
+        while from < offsets.end {
+            let (page, most) = match model.predict(self.first_lpa + from) {
+                Some(local) if model.slope == Half::ONE => part.stretch(local),
+                Some(local) => (part.page(local), 1),
+                None => (None, 1),
+            };
+            let end = from + most.min(u32::from(offsets.end - from)) as u16;
+            each(from..end, page);
+            from = end;
+        }
+    }
+
     /// The largest record.
     pub fn most_bytes(&self) -> usize {
         let lpas = usize::from(self.lpas);
@@ -108,11 +137,13 @@ impl Chunk {
         table.resize(usize::from(self.lpas), UNMAPPED);
         let parts = self.parts(record);
         for own in parts.models().filter(|own| own.model.group != LinearModel::NOWHERE) {
-            let part = lists.part(own.model.group);
-            for offset in own.first..=own.last {
-                let local = own.model.predict(self.first_lpa + offset);
-                table[usize::from(offset)] = entry(local.and_then(|local| part.page(local)));
-            }
+            self.each_stretch(lists, own.model, own.first..own.last + 1, |offsets, page| {
+                let entries = &mut table[range(&offsets)];
+                match page {
+                    Some(first) => entries.iter_mut().zip(first.0..).for_each(|(entry, ppn)| *entry = ppn),
+                    None => entries.fill(UNMAPPED),
+                }
+            });
         }
         parts.each_outlier(|offset, ppn| table[usize::from(offset)] = ppn);
     }
@@ -161,40 +192,59 @@ impl<'a> Parts<'a> {
     }
 
     /// Calls `each` with offset and entry of every outlier, ascending.
-    pub fn each_outlier(&self, mut each: impl FnMut(u16, u32)) {
-        let count = self.outlier_count() as usize;
-        let mut at = 0;
-        if self.bitmap {
-            for (byte, &bits) in (0u16..).zip(self.identifier) {
-                for offset in (0..8).filter(|by| bits >> by & 1 == 1).map(|by| byte * 8 + by) {
-                    each(offset, self.point(at));
-                    at += 1;
-                }
-            }
-        } else {
-            for pair in self.identifier.chunks_exact(2) {
-                each(u16::from_le_bytes([pair[0], pair[1]]) - self.chunk.first_lpa, self.point(at));
-                at += 1;
-            }
-        }
-        debug_assert_eq!(at, count);
+    #[inline]
+    pub fn each_outlier(&self, each: impl FnMut(u16, u32)) {
+        self.each_outlier_in(0..=self.chunk.lpas - 1, each);
     }
 
-    fn point(&self, at: usize) -> u32 {
-        let bytes = &self.points[at * self.chunk.point_bytes..][..self.chunk.point_bytes];
-        let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
-        let none = (u64::from(u32::MAX) >> (32 - 8 * self.chunk.point_bytes)) as u32;
-        if value == none {
-            UNMAPPED
-        } else {
-            value
+    /// The same of the outliers in a range of offsets.
+    #[inline]
+    pub fn each_outlier_in(&self, offsets: RangeInclusive<u16>, each: impl FnMut(u16, u32)) {
+        match self.chunk.point_bytes {
+            3 => self.each_of::<3>(offsets, each),
+            4 => self.each_of::<4>(offsets, each),
+            bytes => unreachable!("a point mapping takes 3 or 4 bytes, not {bytes}"),
         }
+    }
+
+    #[inline]
+    fn each_of<const BYTES: usize>(&self, offsets: RangeInclusive<u16>, mut each: impl FnMut(u16, u32)) {
+        let (first, last) = (*offsets.start(), *offsets.end());
+        let mut bits = self.identifier();
+        // The outliers before the range have points, too.
+        let mut before = 0;
+        for (at, word) in (0u16..).zip(&mut bits) {
+            let (from, to) = (at * 64, at * 64 + 63);
+            let below = if first > to { u64::MAX } else { (1 << first.saturating_sub(from)) - 1 };
+            before += (*word & below).count_ones() as usize;
+            let above = if last < from { 0 } else { u64::MAX >> (to - last.min(to)) };
+            *word &= !below & above;
+        }
+        let none = u32::MAX >> (32 - 8 * BYTES);
+        let mut points = self.points[before * BYTES..].chunks_exact(BYTES);
+        each_bit(&bits, |offset| {
+            let mut bytes = [0; 4];
+            bytes[..BYTES].copy_from_slice(points.next().unwrap_or(&[0xff; BYTES]));
+            let value = u32::from_le_bytes(bytes);
+            each(offset, if value == none { UNMAPPED } else { value });
+        });
     }
 
     /// The identifier as bits.
+    #[inline]
     pub fn identifier(&self) -> Bits {
         let mut bits = Bits::default();
-        self.each_outlier(|offset, _| set_bit(&mut bits, offset));
+        if self.bitmap {
+            for (word, bytes) in bits.iter_mut().zip(self.identifier.chunks(8)) {
+                let mut eight = [0; 8];
+                eight[..bytes.len()].copy_from_slice(bytes);
+                *word = u64::from_le_bytes(eight);
+            }
+            return bits;
+        }
+        for pair in self.identifier.chunks_exact(2) {
+            set_bit(&mut bits, u16::from_le_bytes([pair[0], pair[1]]) - self.chunk.first_lpa);
+        }
         bits
     }
 }
@@ -306,10 +356,13 @@ impl Packer {
         } else {
             each_bit(bits, |offset| record.extend_from_slice(&(chunk.first_lpa + offset).to_le_bytes()));
         }
-        each_bit(bits, |offset| {
-            let entry = table[usize::from(offset)].to_le_bytes();
-            record.extend_from_slice(&entry[..chunk.point_bytes]);
-        });
+        let at = record.len();
+        record.resize(at + usize::from(outliers) * chunk.point_bytes, 0);
+        match chunk.point_bytes {
+            3 => write_points::<3>(bits, table, &mut record[at..]),
+            4 => write_points::<4>(bits, table, &mut record[at..]),
+            bytes => unreachable!("a point mapping takes 3 or 4 bytes, not {bytes}"),
+        }
     }
 
     fn piece(&self, at: usize) -> Piece {
@@ -341,18 +394,31 @@ impl Packer {
             if model.group == LinearModel::NOWHERE {
                 continue;
             }
-            let part = lists.part(model.group);
-            let is_right = |model: LinearModel, offset: u16| {
-                let entry = table[usize::from(offset)];
-                entry != UNMAPPED
-                    && model.predict(chunk.first_lpa + offset).and_then(|local| part.page(local))
-                        == Some(Ppn(entry))
+            // How many pages a model predicts rightly, and the first and last of them.
+            let right = |model: LinearModel, offsets: Range<u16>| {
+                let (mut count, mut first, mut last) = (0, NONE, 0);
+                chunk.each_stretch(lists, model, offsets, |offsets, page| {
+                    let Some(page) = page else { return };
+                    for ((offset, &entry), ppn) in
+                        (offsets.start..).zip(&table[range(&offsets)]).zip(page.0..)
+                    {
+                        if entry == ppn {
+                            (count, first, last) = (count + 1, first.min(offset), offset);
+                        }
+                    }
+                });
+                (count, first, last)
             };
-            let Some(first) = offsets.clone().find(|&offset| is_right(model, offset)) else { continue };
+            let (mut count, first, mut last) = right(model, offsets.clone());
+            if count == 0 {
+                continue;
+            }
             let Some(base) = model.predict(chunk.first_lpa + first) else { continue };
             let model = LinearModel { start: chunk.first_lpa + first, base, ..model };
-            let right = (first..offsets.end).filter(|&offset| is_right(model, offset));
-            let (count, last) = right.fold((0, first), |(count, _), offset| (count + 1, offset));
+            if model.slope != Half::ONE {
+                // Anchored elsewhere it is rounded elsewhere.
+                (count, _, last) = right(model, first..offsets.end);
+            }
             if count * chunk.point_bytes > LinearModel::BYTES {
                 debug_assert!(PIECE * (self.pieces + 1) <= usize::from(from));
                 self.set_piece(self.pieces, Piece { first, last, model });
@@ -369,13 +435,7 @@ impl Packer {
             let same = before.model.group == piece.model.group && before.model.slope == piece.model.slope;
             let gap = &table[usize::from(before.last) + 1..usize::from(piece.first)];
             let unmapped = gap.iter().filter(|&&entry| entry == UNMAPPED).count() as u32;
-            let predicts = |model: LinearModel, offset: u16| chunk.predict(lists, model, offset);
-            let joins = same
-                && unmapped <= GAP
-                && (piece.first..=piece.last).all(|offset| {
-                    let theirs = predicts(piece.model, offset);
-                    theirs != mapped(table[usize::from(offset)]) || predicts(before.model, offset) == theirs
-                });
+            let joins = same && unmapped <= GAP && Self::continues(chunk, lists, table, before.model, piece);
             if joins {
                 self.set_piece(kept, Piece { last: piece.last, ..before });
             } else {
@@ -384,6 +444,18 @@ impl Packer {
             }
         }
         self.pieces = self.pieces.min(kept + 1);
+    }
+
+    /// Whether a model predicts what a piece of the same group predicts rightly.
+    fn continues(chunk: &Chunk, lists: &BlockLists, table: &[u32], model: LinearModel, piece: Piece) -> bool {
+        let part = lists.part(model.group);
+        let predicts = |model: LinearModel, offset: u16| {
+            model.predict(chunk.first_lpa + offset).and_then(|local| part.page(local))
+        };
+        (piece.first..=piece.last).all(|offset| {
+            let theirs = predicts(piece.model, offset);
+            theirs != mapped(table[usize::from(offset)]) || predicts(model, offset) == theirs
+        })
     }
 
     /// Where a model of nowhere begins behind a piece, and where the next piece does; the same when there is
@@ -405,32 +477,59 @@ impl Packer {
     /// Lays out the models so that each covers up to the next one, and finds the outliers.
     fn cover(&mut self, chunk: &Chunk, lists: &BlockLists, table: &[u32]) {
         let mut outliers = Bits::default();
-        let mut mark = |offsets: std::ops::Range<u16>, is_outlier: &dyn Fn(u16, u32) -> bool| {
-            for offset in offsets {
-                if is_outlier(offset, table[usize::from(offset)]) {
-                    set_bit(&mut outliers, offset);
-                }
-            }
-        };
         let before_first = if self.pieces > 0 { self.piece(0).first } else { chunk.lpas };
-        mark(0..before_first, &|_, entry| entry != UNMAPPED);
+        mark(&mut outliers, table, 0..before_first, |_, entry| entry != UNMAPPED);
         self.models = self.pieces;
         for at in 0..self.pieces {
             let Piece { first, model, .. } = self.piece(at);
             let (nowhere, end) = self.reach(at, chunk, table);
-            let part = lists.part(model.group);
-            mark(first..nowhere, &|offset, entry| {
-                let page = model.predict(chunk.first_lpa + offset).and_then(|local| part.page(local));
-                entry == UNMAPPED || page != Some(Ppn(entry))
+            chunk.each_stretch(lists, model, first..nowhere, |offsets, page| match page {
+                Some(first) => mark(&mut outliers, table, offsets.clone(), |at, entry| {
+                    // None is at `UNMAPPED`.
+                    entry != first.0 + u32::from(at - offsets.start)
+                }),
+                None => mark(&mut outliers, table, offsets, |_, _| true),
             });
-            mark(nowhere..end, &|_, entry| entry != UNMAPPED);
+            mark(&mut outliers, table, nowhere..end, |_, entry| entry != UNMAPPED);
             self.models += usize::from(nowhere < end);
         }
         self.outliers = outliers;
     }
 }
 
+/// Offsets as places in a table.
+#[inline]
+fn range(offsets: &Range<u16>) -> Range<usize> {
+    usize::from(offsets.start)..usize::from(offsets.end)
+}
+
+/// Marks those of some offsets of which it is said.
+#[inline]
+fn mark(bits: &mut Bits, table: &[u32], offsets: Range<u16>, is_marked: impl Fn(u16, u32) -> bool) {
+    let mut from = offsets.start;
+    while from < offsets.end {
+        let end = (from / 64 * 64 + 64).min(offsets.end);
+        let mut word = 0;
+        for (offset, &entry) in (from..).zip(&table[range(&(from..end))]) {
+            word |= u64::from(is_marked(offset, entry)) << (offset % 64);
+        }
+        bits[usize::from(from) / 64] |= word;
+        from = end;
+    }
+}
+
+/// Writes the entries of the outliers, one behind the other.
+fn write_points<const BYTES: usize>(bits: &Bits, table: &[u32], points: &mut [u8]) {
+    let mut places = points.chunks_exact_mut(BYTES);
+    each_bit(bits, |offset| {
+        if let Some(place) = places.next() {
+            place.copy_from_slice(&table[usize::from(offset)].to_le_bytes()[..BYTES]);
+        }
+    });
+}
+
 /// Calls `each` with every offset whose bit is set, ascending.
+#[inline]
 fn each_bit(bits: &Bits, mut each: impl FnMut(u16)) {
     for (at, &word) in (0u16..).zip(bits) {
         let mut word = word;

@@ -4,7 +4,7 @@ use super::cache::Cache;
 use super::linear::LinearModel;
 use super::map::{Logged, Map, Trained};
 use super::open::Lane;
-use super::record::Covering;
+use super::record::{Covering, MOST_LPAS};
 use super::stats;
 use crate::flash::Flash;
 use crate::list::NONE;
@@ -80,6 +80,7 @@ impl Map {
                 return lpn;
             }
             from = Lpn(lpn.0 + 1);
+            self.cache.expect_points_behind(lpn, lpns.end);
             let Some(point) = self.cache.point(lpn).filter(|point| Cache::is_log(point)) else { continue };
             *left -= 1;
             here -= 1;
@@ -164,22 +165,17 @@ impl Map {
         while lpn <= last {
             let (number, offset) = self.place(Lpn(lpn));
             let end = (self.first_lpn(number).0 + self.shape().chunk_lpas - 1).min(last);
-            let is_log = |map: &Map, lpn: u32| map.cache.point(Lpn(lpn)).is_some_and(Cache::is_log);
-            let members = (lpn..=end).filter(|&lpn| is_log(self, lpn)).count();
-            let (mut known, mut programmed) = self.cache.waits(number);
-            for member in lpn..=end {
-                if !is_log(self, member) {
-                    continue;
-                }
-                if members == 1 {
-                    self.cache.is_outlier(Lpn(member));
-                    alone += 1;
-                } else if let Some(point) = self.cache.remove(Lpn(member)) {
+            let mut members = [0; MOST_LPAS];
+            let members = self.cache.logs_among(lpn..end + 1, &mut members);
+            if let [member] = members {
+                self.cache.is_outlier_in(*member);
+                alone += 1;
+            } else if !members.is_empty() {
+                let (known, mut programmed) = self.cache.waits(number);
+                self.cache.remove_logs(number, members, |point| {
                     programmed = flash.join(programmed, point.done);
-                }
-            }
-            if members > 1 {
-                known = flash.join(known, trained);
+                });
+                let known = flash.join(known, trained);
                 let own = Covering { first: offset, last: offset + (end - lpn) as u16, model };
                 self.cache.train(number, own, known, programmed);
                 self.keep_budget();

@@ -265,8 +265,28 @@ impl Part<'_> {
         if row >= self.rows {
             return None;
         }
+        self.at(row, index)
+    }
+
+    /// The page in a row, of the so many-th block.
+    #[inline]
+    fn at(&self, row: u32, index: u32) -> Option<Ppn> {
         let index = self.below + index;
         let unit = if self.is_whole { index } else { self.lists.unit_at(self.superblock, index)? };
         Some(Ppn((self.row + row) * self.lists.units + unit))
+    }
+
+    /// The page at a local PPA, and for how many local PPAs, that one included, pages follow one another. Where
+    /// there is no page, there is none behind it.
+    #[inline]
+    pub fn stretch(&self, local: u16) -> (Option<Ppn>, u32) {
+        if self.count == 0 {
+            return (None, u32::MAX);
+        }
+        let (row, index) = (u32::from(local) / self.count, u32::from(local) % self.count);
+        if row >= self.rows {
+            return (None, u32::MAX);
+        }
+        (self.at(row, index), if self.is_whole { self.count - index } else { 1 })
     }
 }
