@@ -126,6 +126,7 @@ impl Entries {
         } else {
             let slot = self.free;
             self.free = self.slots[slot as usize].links.next;
+            prefetch_index(&self.slots, self.free as usize);
             self.slots[slot as usize] = entry;
             slot
         };

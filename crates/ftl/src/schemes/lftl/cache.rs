@@ -663,6 +663,9 @@ impl Cache {
         if node.clean.is_empty() && !node.is_dirty() && !node.has_identifier {
             self.used.unlink(&mut self.nodes, chunk);
             self.nodes[chunk as usize] = ABSENT;
+            if let Some(next) = self.coldest() {
+                prefetch_index(&self.held, self.nodes[next as usize].last_model as usize);
+            }
         }
     }
 

@@ -398,14 +398,19 @@ impl Packer {
             let right = |model: LinearModel, offsets: Range<u16>| {
                 let (mut count, mut first, mut last) = (0, NONE, 0);
                 chunk.each_stretch(lists, model, offsets, |offsets, page| {
-                    let Some(page) = page else { return };
-                    for ((offset, &entry), ppn) in
-                        (offsets.start..).zip(&table[range(&offsets)]).zip(page.0..)
-                    {
-                        if entry == ppn {
-                            (count, first, last) = (count + 1, first.min(offset), offset);
-                        }
+                    let Some(Ppn(page)) = page else { return };
+                    let entries = &table[range(&offsets)];
+                    let more = agreeing(entries, page);
+                    if more == 0 {
+                        return;
                     }
+                    let is_right = |at: &usize| entries[*at] == page + *at as u32;
+                    if count == 0 {
+                        let place = (0..entries.len()).find(is_right).unwrap_or(0);
+                        first = offsets.start + place as u16;
+                    }
+                    let place = (0..entries.len()).rev().find(is_right).unwrap_or(0);
+                    (count, last) = (count + more, offsets.start + place as u16);
                 });
                 (count, first, last)
             };
@@ -484,6 +489,7 @@ impl Packer {
             let Piece { first, model, .. } = self.piece(at);
             let (nowhere, end) = self.reach(at, chunk, table);
             chunk.each_stretch(lists, model, first..nowhere, |offsets, page| match page {
+                Some(Ppn(first)) if agreeing(&table[range(&offsets)], first) == offsets.len() => {}
                 Some(first) => mark(&mut outliers, table, offsets.clone(), |at, entry| {
                     // None is at `UNMAPPED`.
                     entry != first.0 + u32::from(at - offsets.start)
@@ -501,6 +507,13 @@ impl Packer {
 #[inline]
 fn range(offsets: &Range<u16>) -> Range<usize> {
     usize::from(offsets.start)..usize::from(offsets.end)
+}
+
+/// How many of some entries are those of pages that follow one another from `first` on.
+#[inline]
+fn agreeing(entries: &[u32], first: u32) -> usize {
+    let agreeing = entries.iter().zip(first..).map(|(&entry, ppn)| u32::from(entry == ppn));
+    agreeing.sum::<u32>() as usize
 }
 
 /// Marks those of some offsets of which it is said.

@@ -209,8 +209,14 @@ impl BlockLists {
     /// A group, found once for many pages of it.
     #[inline]
     pub fn part(&self, group: u16) -> Part<'_> {
-        let (number, node) = (u32::from(group) % self.groups, u32::from(group) / self.groups + 1);
-        let (superblock, part) = (number / self.parts, number % self.parts);
+        let (number, node) = match u32::from(group) {
+            whole if whole < self.groups => (whole, ROOT),
+            group => (group % self.groups, group / self.groups + 1),
+        };
+        let (superblock, part) = match self.parts {
+            1 => (number, 0),
+            parts => (number / parts, number % parts),
+        };
         let units = self.units_of(node);
         let is_whole = self.counts[superblock as usize] == self.units;
         let count = if is_whole { units.len() as u32 } else { self.count(superblock, units.clone()) };
