@@ -27,7 +27,9 @@
 //!
 //! `H_gcr`, `V_d` and `V_t` are what collection does. Measured in the run that is predicted they would be the
 //! result itself; [`Inputs::predicted`] takes them from other runs of the same workload. The paper holds them
-//! to be outside of what distinguishes the schemes, and for those of [`DESCRIBED`] that is so.
+//! to be outside of what distinguishes the schemes. For `V_d` and, on most workloads, `H_gcr` of those of
+//! [`DESCRIBED`] that is so. `V_t` falls with what a scheme writes back, so `T_gct` by itself is no
+//! prediction ([`PREDICTED`]). Of a page access and of write amplification it is a part.
 
 use crate::results::{ratio, DeviceInfo, Phase};
 
@@ -103,6 +105,9 @@ pub struct Inputs {
     /// Whether a write-back in address translation reads the page first.
     pub reads_to_write: bool,
 }
+
+/// What [`Inputs::predicted`] tells of a run that it was not taken from, by the names of [`Costs::named`].
+pub const PREDICTED: [&str; 4] = ["T_at", "T_gcd", "page access", "write amplification"];
 
 /// Flash operations for each user page access, by equations 2, 3, 5, 7, 8 and 9.
 #[derive(Clone, Copy, Debug, PartialEq)]
