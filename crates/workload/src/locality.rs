@@ -1,4 +1,4 @@
-//! Where the writes of a stream go: how soon pages are written again, and over how many blocks they lie.
+//! Where the requests of a stream go: how soon pages come again, and over how many blocks they lie.
 //!
 //! A log-block scheme pays for a merge by the blocks that its log's pages belong to, so what counts is what
 //! is written within one turn of its log.
@@ -23,6 +23,10 @@ pub struct Grain {
 
 /// ADAPT's: pages of 2 KiB, blocks of 64, and a log of 3 % of 512 MiB.
 pub const ADAPT: Grain = Grain { page_bytes: 2048, block_pages: 64, turn_pages: 8_000 };
+
+/// TPFTL's on 512 MiB: pages of 4 KiB, the 1,024 entries of a translation page in place of a block, and as
+/// many page accesses in place of a turn as DFTL's cache of 8 KiB holds entries.
+pub const TPFTL: Grain = Grain { page_bytes: 4096, block_pages: 1024, turn_pages: 1024 };
 
 /// The writes of a stream in numbers. Shares are 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -54,12 +58,21 @@ pub struct Locality {
 impl Locality {
     /// The locality of the first `writes` writes of a stream.
     pub fn of(requests: impl IntoIterator<Item = Request>, writes: u64, grain: Grain) -> Locality {
+        Locality::of_kind(requests, Kind::Write, writes, grain)
+    }
+
+    /// The locality of the first `most` requests of a kind, where the names say write.
+    pub fn of_kind(
+        requests: impl IntoIterator<Item = Request>,
+        kind: Kind,
+        most: u64,
+        grain: Grain,
+    ) -> Locality {
         let mut collector = Collector { grain, ..Collector::default() };
-        let is_write = |request: &Request| request.kind == Kind::Write && request.bytes > 0;
         requests
             .into_iter()
-            .filter(is_write)
-            .take(usize::try_from(writes).unwrap_or(usize::MAX))
+            .filter(|request| request.kind == kind && request.bytes > 0)
+            .take(usize::try_from(most).unwrap_or(usize::MAX))
             .for_each(|request| collector.add(&request));
         collector.finish()
     }

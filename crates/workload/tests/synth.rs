@@ -88,7 +88,7 @@ fn golden_digests_of_elastic_generators() {
 #[test]
 fn an_unknown_name_gets_a_sentence() {
     let text = Synth::open("nope", 1, 1).map(|_| ()).map_err(|e| e.to_string());
-    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, f2fs-fileserver, f2fs-videoserver, f2fs-varmail, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0, streams".into()));
+    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, f2fs-fileserver, f2fs-videoserver, f2fs-varmail, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, financial1-rows, financial1-flashsim, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0, streams".into()));
 }
 
 #[test]
@@ -125,7 +125,8 @@ fn a_stand_in_writes_where_its_rows_do() {
     for synth in catalogue() {
         let Some(acceptance) = synth.acceptance() else { continue };
         fitted += 1;
-        far.extend(acceptance.table.into_iter().filter(|row| !row.is_near()).map(|row| (synth.name, row)));
+        let rows = acceptance.table.into_iter().chain(acceptance.of_reads);
+        far.extend(rows.filter(|row| !row.is_near()).map(|row| (synth.name, row)));
     }
     assert!(far.is_empty(), "{far:#?}");
     assert!(fitted > 0);
@@ -143,15 +144,18 @@ fn the_rows_measure_what_the_catalogue_says() {
             println!("skipped: {} is not there", path.display());
             continue;
         }
-        let trace = Trace::open(&path, &TraceOptions::default()).expect("it opens");
-        let rows = trace.map(|row| {
-            let row = row.expect("a good row");
-            workload::Request { offset: row.offset - row.offset % acceptance.align, ..row }
-        });
-        let measured = Locality::of(rows, u64::MAX, acceptance.grain);
-        for (row, (_, measured)) in acceptance.table.iter().zip(measured.table()) {
-            let as_stored = (row.published - measured).abs() <= 0.0005 * measured.max(1.0);
-            assert!(as_stored, "{}: {} is {measured}", acceptance.file, row.statistic);
+        for (kind, table) in [(Kind::Write, &acceptance.table), (Kind::Read, &acceptance.of_reads)] {
+            let options = TraceOptions { format: acceptance.format, ..TraceOptions::default() };
+            let trace = Trace::open(&path, &options).expect("it opens");
+            let rows = trace.map(|row| {
+                let row = row.expect("a good row");
+                workload::Request { offset: row.offset - row.offset % acceptance.align, ..row }
+            });
+            let measured = Locality::of_kind(rows, kind, u64::MAX, acceptance.grain);
+            for (row, (_, measured)) in table.iter().zip(measured.table()) {
+                let as_stored = (row.published - measured).abs() <= 0.0005 * measured.max(1.0);
+                assert!(as_stored, "{}: {} is {measured}", acceptance.file, row.statistic);
+            }
         }
         assert_eq!(acceptance.writes, count_writes(&path));
     }

@@ -6,7 +6,7 @@ use nand::DeviceSpec;
 use serde_json::json;
 use sim::format::{bytes, digits, exact_time, percent, time};
 use sim::setup::SchemeSpec;
-use workload::synth::{calibration, catalogue, Synth};
+use workload::synth::{calibration, catalogue, Calibration, Synth};
 
 use super::stop::{say, Stop};
 use crate::table::grid::Grid;
@@ -347,32 +347,46 @@ fn workload_text(synth: &'static Synth) -> Result<String, Stop> {
     ))
 }
 
-/// Where its writes go, beside the real rows that it is fitted to, or that it is fitted to none.
+/// Where its writes go, and its reads where they are fitted, too, beside the real rows; or that it is fitted
+/// to none.
 fn beside_rows(synth: &'static Synth) -> String {
     if synth.is_unproven() {
         return "\nFitted to no real rows: `ftl paper` counts no number that rests on it.\n".to_owned();
     }
     let Some(acceptance) = synth.acceptance() else { return String::new() };
-    let mut grid = Grid::new("", ["where writes go", "real rows", "ours", "near"]);
-    for row in &acceptance.table {
-        let show = |value: f64| if row.published <= 1.0 { percent(value) } else { digits(value) };
-        let near = if row.is_near() { "yes" } else { "NO" };
-        grid.row([row.statistic.to_owned(), show(row.published), show(row.ours), near.to_owned()]);
-    }
+    let read = |statistic: &str| {
+        statistic.replace("written to", "read").replace("written", "read").replace("writes", "reads")
+    };
     let moved = match acceptance.align {
         1 => String::new(),
         align => format!(", addresses moved down to a multiple of {align} bytes"),
     };
-    format!(
-        "\nBeside the {} writes of {}{moved}.\nOurs is the mean of eight seeds. Near: shares within 6 points, others\n\
-         within a fifth. A turn of the log: {} pages of {} bytes. A block: {} pages.\n{}",
+    let format = acceptance.format.map_or_else(String::new, |name| format!(", read as {}", name.name()));
+    let mut text = format!(
+        "\nBeside the {} writes of {}{format}{moved}.\nOurs is the mean of eight seeds. Near: shares within 6 points, \
+         others\nwithin a fifth. A turn of the log: {} pages of {} bytes. A block: {} pages.\n{}",
         acceptance.writes,
         acceptance.file,
         acceptance.grain.turn_pages,
         acceptance.grain.page_bytes,
         acceptance.grain.block_pages,
-        grid.text()
-    )
+        nearness("where writes go", &acceptance.table, |statistic| statistic.to_owned()).text()
+    );
+    if !acceptance.of_reads.is_empty() {
+        text += &nearness("where reads go", &acceptance.of_reads, read).text();
+    }
+    text
+}
+
+/// Each number of the rows beside the generator's.
+fn nearness(title: &str, rows: &[Calibration], name: impl Fn(&str) -> String) -> Grid {
+    let mut grid = Grid::new("", [title, "real rows", "ours", "near"]);
+    for row in rows {
+        let show = |value: f64| if row.published <= 1.0 { percent(value) } else { digits(value) };
+        let near = if row.is_near() { "yes" } else { "NO" };
+        grid.row([name(row.statistic), show(row.published), show(row.ours), near.to_owned()]);
+    }
+    grid
 }
 
 #[cfg(test)]

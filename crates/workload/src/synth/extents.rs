@@ -4,6 +4,9 @@ use super::models::{Model, Side};
 use crate::random::{zipf, Bucket, Permutation, Random, Weighted};
 use crate::{Kind, Request};
 
+/// What is in use lies in pieces of this size.
+const PIECE: u64 = 4 << 20;
+
 /// A burst leaves out one of so many places of its size, as files do not lie without gaps.
 const GAP_EVERY: u64 = 8;
 
@@ -16,6 +19,8 @@ pub(super) struct Stream {
     now_ns: u64,
     popularity: Weighted,
     scatter: Permutation,
+    /// Where the pieces in use lie; none: all is in use.
+    pieces: Option<Permutation>,
     /// Where `scatter` finds the popular extents, by rank; empty: all extents are popular, in its order.
     popular: Vec<u64>,
     /// The next place in `scatter` that has not been popular yet.
@@ -26,6 +31,14 @@ pub(super) struct Stream {
     recent: Vec<u64>,
     recent_at: usize,
     burst: BurstState,
+    scans: Vec<ScanState>,
+}
+
+/// Where a scan's window begins, and the reads of it that are done.
+#[derive(Debug, Clone)]
+struct ScanState {
+    window: u64,
+    done: u64,
 }
 
 /// How far the burst is, and where it begins.
@@ -51,7 +64,8 @@ struct SideState {
 impl Stream {
     pub(super) fn new(model: &'static Model, requests: u64, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let extents = model.span_bytes / model.extent_bytes;
+        let in_use = if model.in_use > 0 { model.in_use } else { model.span_bytes };
+        let extents = in_use / model.extent_bytes;
         let scatter = Permutation::new(extents, &mut random);
         let ranks = model.popular.min(extents);
         let popularity = zipf(ranks, model.theta);
@@ -78,6 +92,12 @@ impl Stream {
             }
             None => 0,
         };
+        let mut scan = |scan: &super::models::Scan| ScanState {
+            window: random.below((model.span_bytes - scan.bytes * scan.window) / scan.bytes) * scan.bytes,
+            done: 0,
+        };
+        let scans = model.scans.iter().map(&mut scan).collect();
+        let pieces = (model.in_use > 0).then(|| Permutation::new(model.span_bytes / PIECE, &mut random));
         Stream {
             model,
             random,
@@ -85,6 +105,7 @@ impl Stream {
             now_ns: 0,
             popularity,
             scatter,
+            pieces,
             popular: if ranks < extents { (0..ranks).collect() } else { Vec::new() },
             unpopular: ranks,
             since_drift: 0,
@@ -96,7 +117,37 @@ impl Stream {
                 until: model.burst.as_ref().map_or(0, |burst| burst.every / 2),
                 ..BurstState::default()
             },
+            scans,
         }
+    }
+
+    /// The next read of a scan: offset and bytes. `None`: it is none's turn.
+    fn scan(&mut self) -> Option<(u64, u64)> {
+        if self.scans.is_empty() {
+            return None;
+        }
+        let mut draw = self.random.below(10_000);
+        let at = self.model.scans.iter().position(|scan| {
+            let chosen = draw < scan.share;
+            draw = draw.wrapping_sub(if chosen { 0 } else { scan.share });
+            chosen
+        })?;
+        let scan = &self.model.scans[at];
+        if self.random.below(scan.length) == 0 {
+            let places = (self.model.span_bytes - scan.bytes * scan.window) / scan.bytes;
+            self.scans[at] = ScanState { window: self.random.below(places) * scan.bytes, done: 0 };
+        }
+        let state = &mut self.scans[at];
+        let offset = state.window + state.done * scan.bytes;
+        state.done += 1;
+        if state.done == scan.window {
+            state.done = 0;
+            state.window += scan.step * scan.bytes;
+            if state.window + scan.window * scan.bytes > self.model.span_bytes {
+                state.window = 0;
+            }
+        }
+        Some((offset, scan.bytes))
     }
 
     /// One popular extent gives way to another, now and then.
@@ -134,7 +185,9 @@ impl Stream {
         let rank = self.popularity.draw(&mut self.random);
         let extent = self.scatter.apply(self.popular.get(rank as usize).copied().unwrap_or(rank));
         let page = self.model.page_bytes;
-        extent * self.model.extent_bytes + self.random.below(self.model.extent_bytes / page) * page
+        let place =
+            extent * self.model.extent_bytes + self.random.below(self.model.extent_bytes / page) * page;
+        self.pieces.as_ref().map_or(place, |pieces| pieces.apply(place / PIECE) * PIECE + place % PIECE)
     }
 
     /// Small requests start anywhere in their page, on a sector.
@@ -219,6 +272,13 @@ impl Stream {
     }
 }
 
+/// A request of the rows as FlashSim reads it: as many sectors as there are units of 4 KiB. The rows' own
+/// addresses, which were moved down to pages, begin on any sector of one, the same all over a file.
+fn as_flashsim(offset: u64, bytes: u64) -> (u64, u64) {
+    let mut file = Random::new(offset / PIECE);
+    (offset + file.below(8) * 512, bytes / 4096 * 512)
+}
+
 impl Iterator for Stream {
     type Item = Request;
 
@@ -226,8 +286,10 @@ impl Iterator for Stream {
         self.left = self.left.checked_sub(1)?;
         let kind = if self.random.below(10_000) < self.model.writes { Kind::Write } else { Kind::Read };
         self.drift();
-        let burst = if kind == Kind::Write { self.burst() } else { None };
-        let (offset, bytes) = burst.unwrap_or_else(|| self.ordinary(kind.index()));
+        let regular = if kind == Kind::Write { self.burst() } else { self.scan() };
+        let (offset, bytes) = regular.unwrap_or_else(|| self.ordinary(kind.index()));
+        let (offset, bytes) =
+            if self.model.as_flashsim { as_flashsim(offset, bytes) } else { (offset, bytes) };
         let arrival_ns = self.now_ns;
         // 1 to 2^53 over 2^53, so that the logarithm is finite.
         let uniform = ((self.random.u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;

@@ -20,7 +20,8 @@
 //!
 //! The ten workloads of the ADAPT paper (`spc1`, `tpcc-20`, `msr-hm_0` to `msr-web_0`) are cut in its pages
 //! of 2 KiB: see `servers.rs`. `spc1` and `msr-prxy_0` are fitted to real rows ([`Synth::acceptance`]): what
-//! is popular moves on, streams go round, and `spc1` has bursts. In the others large requests are
+//! is popular moves on, streams go round, and `spc1` has bursts; so are `financial1-rows` and
+//! `financial1-flashsim`, reads and writes (`financial.rs`). In the others large requests are
 //! sequential more often than small ones, and no rows were at hand ([`Synth::is_unproven`]).
 //!
 //! The `filebench`, `f2fs` and `rocksdb` generators are of another kind: threads of a program on a file
@@ -32,6 +33,7 @@ mod extents;
 mod f2fs;
 mod file_system;
 mod files;
+mod financial;
 mod lsm;
 mod models;
 mod requests;
@@ -47,6 +49,7 @@ use models::{Rows, Shape, Statistic, Written, CATALOGUE};
 use crate::locality::{Grain, Locality};
 use crate::profile::Profile;
 use crate::random::derive_seed;
+use crate::trace::Format;
 use crate::{InputError, Kind, Request};
 
 /// How the shipped sample `examples/oltp-sample.spc` was made: generator, requests, seed. Of our own making,
@@ -203,8 +206,13 @@ pub struct Acceptance {
     pub writes: u64,
     /// The sizes that locality is measured in.
     pub grain: Grain,
+    /// How the rows are read, where the file's content does not tell.
+    #[serde(skip)]
+    pub format: Option<Format>,
     /// Each number of the rows (`published`) beside ours.
     pub table: Vec<Calibration>,
+    /// The same for reads, where it is fitted to them, too; else empty.
+    pub of_reads: Vec<Calibration>,
 }
 
 impl Calibration {
@@ -224,13 +232,20 @@ impl Synth {
 
     /// How near the generator comes to the rows that it is fitted to; `None`: it is fitted to none.
     pub fn acceptance(&'static self) -> Option<Acceptance> {
-        let Rows::Writes(Written { file, align, writes, grain, measured }) = &self.rows else { return None };
-        let (file, align, writes, grain) = (*file, *align, *writes, *grain);
-        let ours = SEEDS.map(|seed| Locality::of(self.stream(u64::MAX, seed), writes, grain).table());
-        let mean = |at: usize| ours.iter().map(|table| table[at].1).sum::<f64>() / ours.len() as f64;
-        let row = |(at, (statistic, published))| Calibration { statistic, published, ours: mean(at) };
-        let table = measured.table().into_iter().enumerate().map(row).collect();
-        Some(Acceptance { file, align, writes, grain, table })
+        let Rows::Writes(Written { file, format, align, writes, grain, measured, reads }) = &self.rows else {
+            return None;
+        };
+        let (file, format, align, writes, grain) = (*file, *format, *align, *writes, *grain);
+        let beside = |kind: Kind, most: u64, measured: &Locality| -> Vec<Calibration> {
+            let of = |seed| Locality::of_kind(self.stream(u64::MAX, seed), kind, most, grain).table();
+            let ours = SEEDS.map(of);
+            let mean = |at: usize| ours.iter().map(|table| table[at].1).sum::<f64>() / ours.len() as f64;
+            let row = |(at, (statistic, published))| Calibration { statistic, published, ours: mean(at) };
+            measured.table().into_iter().enumerate().map(row).collect()
+        };
+        let table = beside(Kind::Write, writes, measured);
+        let of_reads = reads.map_or_else(Vec::new, |(most, measured)| beside(Kind::Read, most, &measured));
+        Some(Acceptance { file, align, writes, grain, format, table, of_reads })
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::files::{Flow, Personality, System};
 use super::lsm::Load;
-use super::servers;
+use super::{financial, servers};
 use crate::locality::{Grain, Locality};
+use crate::trace::Format;
 
 /// A published statistic that a generator is calibrated to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub(super) struct Model {
     pub(super) popular: u64,
     /// Requests after which one popular extent gives way to one that was not popular yet.
     pub(super) drift: u64,
+    /// Bytes of the address space that are ever popular, in pieces of 4 MiB that lie anywhere; 0: all.
+    pub(super) in_use: u64,
     /// Sequential streams.
     pub(super) streams: usize,
     /// How often a stream goes round in its zone, on average, before it moves to another.
@@ -72,6 +75,26 @@ pub(super) struct Model {
     /// Addresses of the recent past that requests return to.
     pub(super) remembered: usize,
     pub(super) burst: Option<Burst>,
+    /// Reads of jobs that go through the address space in order.
+    pub(super) scans: &'static [Scan],
+    /// How sizes are read: as they are, or as FlashSim reads them, as many sectors as they have units of
+    /// 4 KiB.
+    pub(super) as_flashsim: bool,
+}
+
+/// Reads in ascending order, without a gap, each window several times. With `step` as large as `window` each
+/// page is read once.
+#[derive(Debug)]
+pub(super) struct Scan {
+    /// Its share of the reads, of 10,000.
+    pub(super) share: u64,
+    /// Bytes of a read.
+    pub(super) bytes: u64,
+    /// Reads from the first of a window to its last, and by so many the next window begins later.
+    pub(super) window: u64,
+    pub(super) step: u64,
+    /// Reads, on average, until it goes on elsewhere.
+    pub(super) length: u64,
 }
 
 /// Writes of one size that come at times, as of a checkpoint: each time the same pages, in ascending order.
@@ -106,15 +129,19 @@ pub(super) const STEADY: Model = Model {
     page_bytes: 4096,
     popular: u64::MAX,
     drift: 0,
+    in_use: 0,
     streams: 8,
     rounds: 8,
     circular: false,
     remembered: 1024,
     burst: None,
+    scans: &[],
+    as_flashsim: false,
 };
 
 /// What makes the requests.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "all are constants, one for each generator")]
 pub(super) enum Shape {
     /// Popular extents and interleaved streams.
     Extents(Model),
@@ -140,6 +167,7 @@ pub struct Synth {
 
 /// The real rows that a generator is held against.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "all are constants, one for each generator")]
 pub(super) enum Rows {
     /// None: its locality was chosen by hand.
     None,
@@ -156,6 +184,8 @@ pub(super) enum Rows {
 pub(super) struct Written {
     /// Their file.
     pub(super) file: &'static str,
+    /// How it is read, where its content does not tell.
+    pub(super) format: Option<Format>,
     /// Addresses are moved down to a multiple of this, bytes, because the file has lost part of the sizes.
     pub(super) align: u64,
     /// Writes in it.
@@ -163,6 +193,8 @@ pub(super) struct Written {
     pub(super) grain: Grain,
     /// As measured on them.
     pub(super) measured: Locality,
+    /// Reads in it, and the same measured on those; none: it is fitted to writes alone.
+    pub(super) reads: Option<(u64, Locality)>,
 }
 
 const MIB: u64 = 1 << 20;
@@ -212,7 +244,7 @@ const VARMAIL: Personality = Personality {
     ..EXT4
 };
 
-pub(super) static CATALOGUE: [Synth; 28] = [
+pub(super) static CATALOGUE: [Synth; 30] = [
     Synth {
         name: "financial1",
         what: "OLTP at a financial institution, write-intensive, random, strong temporal locality (synthetic)",
@@ -480,6 +512,8 @@ pub(super) static CATALOGUE: [Synth; 28] = [
         shape: Shape::Lsm(Load::ReadSeq),
         rows: Rows::None,
     },
+    financial::ROWS,
+    financial::FLASHSIM,
     servers::SPC1,
     servers::TPCC_20,
     servers::HM_0,

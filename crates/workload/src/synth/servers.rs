@@ -109,6 +109,7 @@ pub(super) const SPC1: Synth = Synth {
     }),
     rows: Rows::Writes(Written {
         file: "financial1-first50000.flashsim.xz",
+        format: None,
         align: 4096,
         writes: 20_801,
         grain: ADAPT,
@@ -125,6 +126,7 @@ pub(super) const SPC1: Synth = Synth {
             begins: 0.05,
             streams: 0.268,
         },
+        reads: None,
     }),
 };
 
@@ -246,6 +248,7 @@ pub(super) const PRXY_0: Synth = Synth {
     }),
     rows: Rows::Writes(Written {
         file: "msr-prxy_0-first20000.csv.xz",
+        format: None,
         align: 1,
         writes: 19_664,
         grain: ADAPT,
@@ -262,6 +265,7 @@ pub(super) const PRXY_0: Synth = Synth {
             begins: 0.017,
             streams: 0.8,
         },
+        reads: None,
     }),
 };
 
