@@ -224,17 +224,17 @@ impl Map {
         rest: u32,
         at: Done,
     ) -> Result<Lookup> {
-        let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, at)?;
+        let mut at = self.make_way_to_load(flash, records, USUAL_BYTES, at)?;
         loop {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
                 return Ok(Lookup::new(None, at, How::CachedEntry));
             };
             let parts = self.chunk(number).parts(record_in(flash.buffer(), number));
-            let unpacked = u64::from(parts.model_count() + parts.outlier_count());
             let wanted = self.wanted(number, &parts, offset, rest);
+            let unpacked = parts.looked_at(wanted.outliers.clone());
             let known = flash.compute_in_slices(unpacked * self.shape.train_ns, read);
             let before = self.write_backs;
-            at = self.make_way(flash, records, wanted.bytes, Cause::Translation, known)?;
+            at = self.make_way_to_load(flash, records, wanted.bytes, known)?;
             if self.write_backs != before {
                 // What was written back to make way may have been in this very page.
                 continue;
@@ -362,7 +362,24 @@ impl Map {
 
     // Replacement
 
-    /// Makes `bytes` bytes free, in the order of the paper. Completes when what had to be written is.
+    /// Makes `bytes` bytes free for what a read loads: first of what is clean in the coldest chunks, even where
+    /// a colder one is newer than on flash, so that fewer reads wait for a write-back.
+    fn make_way_to_load<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+        bytes: u64,
+        at: Done,
+    ) -> Result<Done> {
+        while self.bytes() + bytes > self.shape.budget && self.cache.put_out_clean(COLDEST) {
+            flash.counters.replaced += 1;
+        }
+        self.make_way(flash, records, bytes, Cause::Translation, at)
+    }
+
+    /// Makes `bytes` bytes free, in the order of the paper. Completes when what had to be written is. Where that
+    /// is more than one translation page, none waits for another: an aged chunk frees so few bytes that a miss
+    /// needs up to 16, and one after the other they were the slowest reads.
     pub fn make_way<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -377,7 +394,8 @@ impl Map {
                 Some(PutOut::Something) => flash.counters.replaced += 1,
                 Some(PutOut::Dirty(chunk)) => {
                     flash.counters.replaced_dirty += 1;
-                    done = self.write_back(flash, records, chunk, false, cause, done)?;
+                    let written = self.write_back(flash, records, chunk, false, cause, at)?;
+                    done = flash.join(done, written);
                 }
                 None => panic!("{} bytes are not enough for one chunk", self.shape.budget),
             }

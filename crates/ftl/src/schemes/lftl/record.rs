@@ -191,6 +191,15 @@ impl<'a> Parts<'a> {
         (self.points.len() / self.chunk.point_bytes) as u32
     }
 
+    /// What loading the head and the outliers in a range of offsets looks at: models, the offsets of an
+    /// identifier or the words of a bitmap, whose ones are counted, and the point mappings that are taken.
+    pub fn looked_at(&self, offsets: RangeInclusive<u16>) -> u64 {
+        let identifier = self.identifier.len().div_ceil(if self.bitmap { 8 } else { 2 });
+        let mut taken = 0;
+        self.each_outlier_in(offsets, |_, _| taken += 1);
+        u64::from(self.model_count()) + identifier as u64 + taken
+    }
+
     /// Calls `each` with offset and entry of every outlier, ascending.
     #[inline]
     pub fn each_outlier(&self, each: impl FnMut(u16, u32)) {

@@ -15,9 +15,10 @@
 //! last LPA that it covers, which the record needs not say; the identifier as it is on flash. And
 //! [`Cache::slack`].
 
+mod check;
+
 use super::linear::LinearModel;
 use super::record::{bit, identifier_bytes, Bits, Covering, Parts, MOST_LPAS};
-use crate::breach::Breach;
 use crate::cmt::entries::{Entries, Entry};
 use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Lpn};
@@ -630,10 +631,15 @@ impl Cache {
         Some(self.used.tail()).filter(|&chunk| chunk != NONE)
     }
 
+    /// All chunks that it holds something of, from the least recently used one.
+    fn coldest_first(&self) -> impl Iterator<Item = u32> + '_ {
+        let next = |&chunk: &u32| Some(self.nodes[chunk as usize].links.prev).filter(|&prev| prev != NONE);
+        std::iter::successors(self.coldest(), next)
+    }
+
     /// Of so many least recently used chunks the first one with something newer than on flash.
     pub fn dirty_among(&self, coldest: usize) -> Option<u32> {
-        let next = |&chunk: &u32| Some(self.nodes[chunk as usize].links.prev).filter(|&prev| prev != NONE);
-        std::iter::successors(self.coldest(), next).take(coldest).find(|&chunk| self.is_dirty(chunk))
+        self.coldest_first().take(coldest).find(|&chunk| self.is_dirty(chunk))
     }
 
     /// Puts something out, in the order of the paper: of the coldest node the last clean outlier mapping;
@@ -641,20 +647,51 @@ impl Cache {
     /// model; with the last one, the identifier. `None`: the cache is empty.
     pub fn put_out(&mut self) -> Option<PutOut> {
         let chunk = self.coldest()?;
-        let node = &mut self.nodes[chunk as usize];
+        let node = &self.nodes[chunk as usize];
         if !node.clean.is_empty() {
-            let slot = node.clean.tail();
-            self.points.unlink(&mut node.clean, slot);
-            self.points.remove(slot);
+            self.drop_clean_point(chunk);
         } else if node.is_dirty() {
             return Some(PutOut::Dirty(chunk));
-        } else if node.model_count > 1 {
+        } else {
+            self.drop_of_head(chunk);
+        }
+        self.leave_if_empty(chunk);
+        Some(PutOut::Something)
+    }
+
+    /// Puts out something clean of the first of so many least recently used chunks that has such a thing.
+    /// `false`: none has.
+    pub fn put_out_clean(&mut self, coldest: usize) -> bool {
+        let has_clean = |&chunk: &u32| {
+            let node = &self.nodes[chunk as usize];
+            !node.clean.is_empty() || node.has_identifier
+        };
+        let found = self.coldest_first().take(coldest).find(has_clean);
+        let Some(chunk) = found else { return false };
+        if self.nodes[chunk as usize].clean.is_empty() {
+            self.drop_of_head(chunk);
+        } else {
+            self.drop_clean_point(chunk);
+        }
+        self.leave_if_empty(chunk);
+        true
+    }
+
+    /// Drops the clean outlier mapping of a chunk that was used least recently.
+    fn drop_clean_point(&mut self, chunk: u32) {
+        let list = &mut self.nodes[chunk as usize].clean;
+        let slot = list.tail();
+        self.points.unlink(list, slot);
+        self.points.remove(slot);
+    }
+
+    /// Drops the last model of a chunk; with the only one, the identifier.
+    fn drop_of_head(&mut self, chunk: u32) {
+        if self.nodes[chunk as usize].model_count > 1 {
             self.drop_last_model(chunk as usize);
         } else {
             self.drop_head(chunk);
         }
-        self.leave_if_empty(chunk);
-        Some(PutOut::Something)
     }
 
     /// Drops the node of a chunk that holds nothing.
@@ -712,66 +749,6 @@ impl Cache {
     #[inline]
     pub fn expect(&self, lpn: Lpn) {
         self.points.expect(lpn);
-    }
-
-    /// Checks counts and lists against the nodes; one sentence for the first breach.
-    pub fn check(&self) -> Result<(), Breach> {
-        let present = self.nodes.iter().filter(|node| node.is_present).count();
-        let listed = self.used.iter(&self.nodes).take(present + 1).count();
-        if (present, listed) != (self.used.len() as usize, present) {
-            return Err(format!(
-                "{present} TP nodes are there, {listed} listed and {} counted",
-                self.used.len()
-            )
-            .into());
-        }
-        let (mut models, mut identifiers, mut trained, mut points) = (0, 0, 0, 0);
-        let (mut dirty, mut logs, mut dirty_nodes) = (0, 0, 0);
-        for (chunk, node) in (0..).zip(&self.nodes) {
-            let (first, end) = self.lpns_of(chunk);
-            let mut counts = [0; 3];
-            let mut from = first;
-            while let Some(lpn) = self.points.next_present(from, end) {
-                from = Lpn(lpn.0 + 1);
-                if let Some(entry) = self.point(lpn) {
-                    counts[usize::from(entry.is_dirty()) + usize::from(Self::is_log(entry))] += 1;
-                }
-            }
-            let lists = [node.trained, node.models].map(|list| self.list(list).count() as u32);
-            if counts != [node.clean.len(), node.dirty, node.logs]
-                || lists != [node.trained_count, node.model_count]
-            {
-                return Err(format!(
-                    "chunk {chunk} has {counts:?} clean, outlier and log mappings and {lists:?} models, but counts {:?} and {:?}",
-                    [node.clean.len(), node.dirty, node.logs],
-                    [node.trained_count, node.model_count]
-                ).into());
-            }
-            if !node.is_present && (node.is_dirty() || node.has_identifier || counts[0] > 0) {
-                return Err(format!("chunk {chunk} has no TP node but mappings").into());
-            }
-            models += u64::from(lists[0] + lists[1]);
-            trained += u64::from(lists[0]);
-            identifiers += if node.has_identifier { identifier_bytes(node.outliers, self.lpas) } else { 0 };
-            points += u64::from(counts.iter().sum::<u32>());
-            dirty += u64::from(node.dirty);
-            logs += u64::from(node.logs);
-            dirty_nodes += u32::from(node.is_dirty());
-        }
-        let found = (models, identifiers, trained, points, dirty, logs, dirty_nodes);
-        let counted = (
-            self.models,
-            self.identifiers,
-            self.trained,
-            self.points.len() as u64,
-            self.dirty_points,
-            self.logs,
-            self.dirty_nodes,
-        );
-        if found != counted {
-            return Err(format!("the cache holds {found:?} but counts {counted:?}").into());
-        }
-        Ok(())
     }
 }
 

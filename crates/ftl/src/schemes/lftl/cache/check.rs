@@ -1,0 +1,66 @@
+//! The cache's counts and lists against its nodes.
+
+use super::{identifier_bytes, Cache, Lpn};
+use crate::breach::Breach;
+
+impl Cache {
+    /// Checks counts and lists against the nodes; one sentence for the first breach.
+    pub fn check(&self) -> Result<(), Breach> {
+        let present = self.nodes.iter().filter(|node| node.is_present).count();
+        let listed = self.used.iter(&self.nodes).take(present + 1).count();
+        if (present, listed) != (self.used.len() as usize, present) {
+            return Err(format!(
+                "{present} TP nodes are there, {listed} listed and {} counted",
+                self.used.len()
+            )
+            .into());
+        }
+        let (mut models, mut identifiers, mut trained, mut points) = (0, 0, 0, 0);
+        let (mut dirty, mut logs, mut dirty_nodes) = (0, 0, 0);
+        for (chunk, node) in (0..).zip(&self.nodes) {
+            let (first, end) = self.lpns_of(chunk);
+            let mut counts = [0; 3];
+            let mut from = first;
+            while let Some(lpn) = self.points.next_present(from, end) {
+                from = Lpn(lpn.0 + 1);
+                if let Some(entry) = self.point(lpn) {
+                    counts[usize::from(entry.is_dirty()) + usize::from(Self::is_log(entry))] += 1;
+                }
+            }
+            let lists = [node.trained, node.models].map(|list| self.list(list).count() as u32);
+            if counts != [node.clean.len(), node.dirty, node.logs]
+                || lists != [node.trained_count, node.model_count]
+            {
+                return Err(format!(
+                    "chunk {chunk} has {counts:?} clean, outlier and log mappings and {lists:?} models, but counts {:?} and {:?}",
+                    [node.clean.len(), node.dirty, node.logs],
+                    [node.trained_count, node.model_count]
+                ).into());
+            }
+            if !node.is_present && (node.is_dirty() || node.has_identifier || counts[0] > 0) {
+                return Err(format!("chunk {chunk} has no TP node but mappings").into());
+            }
+            models += u64::from(lists[0] + lists[1]);
+            trained += u64::from(lists[0]);
+            identifiers += if node.has_identifier { identifier_bytes(node.outliers, self.lpas) } else { 0 };
+            points += u64::from(counts.iter().sum::<u32>());
+            dirty += u64::from(node.dirty);
+            logs += u64::from(node.logs);
+            dirty_nodes += u32::from(node.is_dirty());
+        }
+        let found = (models, identifiers, trained, points, dirty, logs, dirty_nodes);
+        let counted = (
+            self.models,
+            self.identifiers,
+            self.trained,
+            self.points.len() as u64,
+            self.dirty_points,
+            self.logs,
+            self.dirty_nodes,
+        );
+        if found != counted {
+            return Err(format!("the cache holds {found:?} but counts {counted:?}").into());
+        }
+        Ok(())
+    }
+}
