@@ -69,20 +69,33 @@ const BEHIND: u32 = u8::MAX as u32;
 impl Tally {
     const NONE: Tally = Tally { line: None, hits: [0; NEAR], most: 0, above: 0 };
 
-    /// Counts the points of a part, by distance. Returns how many are on the best line so far.
-    fn count(&mut self, above: &[u8]) -> u16 {
-        let mut most = self.most | BEHIND;
+    /// Counts the points of a part for two lines, by distance. Two at a time, as a count of one line mostly
+    /// waits for the one before.
+    fn count([one, other]: &mut [Tally; 2], above: [&[u8]; 2]) {
+        let (mut most, mut most_of_other) = (one.most | BEHIND, other.most | BEHIND);
         let mut behind = BEHIND;
-        for &above in above {
+        for (&here, &there) in above[0].iter().zip(above[1]) {
             behind -= 1;
-            let hits = &mut self.hits[above as usize];
+            let hits = &mut one.hits[here as usize];
             *hits += BEHIND + 1;
             most = most.max(*hits + behind);
+            let hits = &mut other.hits[there as usize];
+            *hits += BEHIND + 1;
+            most_of_other = most_of_other.max(*hits + behind);
         }
+        one.found(most, above[0]);
+        other.found(most_of_other, above[1]);
+    }
+
+    fn found(&mut self, most: u32, above: &[u8]) {
         if most > self.most | BEHIND {
             self.above = above[(BEHIND - 1 - (most & BEHIND)) as usize];
             self.most = most & !BEHIND;
         }
+    }
+
+    /// Points on the best line so far.
+    fn exact(&self) -> u16 {
         (self.most >> BEHIND.count_ones()) as u16
     }
 }
@@ -167,20 +180,19 @@ impl Fitter {
         let most_missed = points.len() as u32 - in_runs - 1;
         let mut equal = 0;
         for first in (0..parts).step_by(PARTS_A_PIECE) {
-            let last = parts.min(first + PARTS_A_PIECE);
-            self.measure_from(points, first..last, most_missed);
-            equal += u32::from(self.best[first * (parts + 1) + last].exact);
+            self.measure_from(points, first, most_missed);
+            let end = parts.min(first + PARTS_A_PIECE);
+            equal += u32::from(self.best[first * (parts + 1) + end].exact);
         }
         let most_missed = most_missed.min(points.len() as u32 - equal);
-        for first in 0..parts {
-            self.measure_from(points, first..parts, most_missed);
+        for first in (0..parts).filter(|first| !first.is_multiple_of(PARTS_A_PIECE)) {
+            self.measure_from(points, first, most_missed);
         }
     }
 
-    /// Finds the best lines over the first part of `of`, over the first two, and so on, as long as they miss no
-    /// more points than `most_missed`.
-    fn measure_from(&mut self, points: &[Point], of: Range<usize>, most_missed: u32) {
-        let Range { start: first, end: last } = of;
+    /// Finds the best lines over the part `first`, over this and the next one, and so on, as long as they miss
+    /// no more points than `most_missed`.
+    fn measure_from(&mut self, points: &[Point], first: usize, most_missed: u32) {
         let parts = parts(self.places);
         let cut = |part: usize| part * points.len() / parts;
         let (from, ahead) = (cut(first), cut((first + 2).min(parts)) - 1);
@@ -192,16 +204,22 @@ impl Fitter {
         for ((tally, slope), above) in tallies.iter_mut().zip(tried).zip(&mut self.above) {
             tally.line = as_stored(slope);
             if let Some((_, fixed)) = tally.line {
-                let pages = from..cut(last);
-                measure_above(&self.x[pages.clone()], &self.y[pages.clone()], fixed, &mut above[pages]);
+                measure_above(&self.x[from..], &self.y[from..], fixed, &mut above[from..]);
             }
         }
-        for end in first + 1..=last {
+        for end in first + 1..=parts {
             let of = cut(end - 1)..cut(end);
             let known = &mut self.best[first * (parts + 1) + end];
-            for (tally, above) in tallies.iter_mut().zip(&self.above) {
+            let (pairs, _) = tallies.as_chunks_mut::<2>();
+            let (above, _) = self.above.as_chunks::<2>();
+            for (pair, above) in pairs.iter_mut().zip(above) {
+                if pair.iter().any(|tally| tally.line.is_some()) {
+                    Tally::count(pair, above.each_ref().map(|above| &above[of.clone()]));
+                }
+            }
+            for tally in &mut tallies {
                 let Some((slope, _)) = tally.line else { continue };
-                let exact = tally.count(&above[of.clone()]);
+                let exact = tally.exact();
                 if exact > known.exact {
                     *known = Best { exact, slope, above: tally.above as i8 };
                 }
@@ -430,7 +448,7 @@ mod tests {
             all.lines.truncate(places);
             all.best.fill(NO_LINE);
             for first in 0..parts(places) {
-                all.measure_from(&points, first..parts(places), u32::MAX);
+                all.measure_from(&points, first, u32::MAX);
             }
             all.choose(&points);
             let exact = |lines: &[Line]| lines.iter().map(|line| line.exact).sum::<u32>();
