@@ -190,8 +190,8 @@ impl Fitter {
         }
     }
 
-    /// Finds the best lines over the part `first`, over this and the next one, and so on, as long as they miss
-    /// no more points than `most_missed`.
+    /// Finds the best lines over the part `first`, over this and the next one, and so on, as long as they
+    /// miss no more points than `most_missed`.
     fn measure_from(&mut self, points: &[Point], first: usize, most_missed: u32) {
         let parts = parts(self.places);
         let cut = |part: usize| part * points.len() / parts;
