@@ -350,10 +350,10 @@ fn workload_text(synth: &'static Synth) -> Result<String, Stop> {
 /// Where its writes go, and its reads where they are fitted, too, beside the real rows; or that it is fitted
 /// to none.
 fn beside_rows(synth: &'static Synth) -> String {
-    if synth.is_unproven() {
-        return "\nFitted to no real rows: `ftl paper` counts no number that rests on it.\n".to_owned();
-    }
-    let Some(acceptance) = synth.acceptance() else { return String::new() };
+    let Some(acceptance) = synth.acceptance() else {
+        let unproven = "\nFitted to no real rows: `ftl paper` counts no number that rests on it.\n";
+        return if synth.is_unproven() { unproven.to_owned() } else { String::new() };
+    };
     let read = |statistic: &str| {
         statistic.replace("written to", "read").replace("written", "read").replace("writes", "reads")
     };
@@ -374,6 +374,11 @@ fn beside_rows(synth: &'static Synth) -> String {
     );
     if !acceptance.of_reads.is_empty() {
         text += &nearness("where reads go", &acceptance.of_reads, read).text();
+    }
+    if let Some(failed) = acceptance.failed {
+        text += &format!(
+            "\nIt failed beside the rows in {failed}: `ftl paper` counts no number that rests on it\n(docs/workloads.md).\n"
+        );
     }
     text
 }

@@ -213,6 +213,9 @@ pub struct Acceptance {
     pub table: Vec<Calibration>,
     /// The same for reads, where it is fitted to them, too; else empty.
     pub of_reads: Vec<Calibration>,
+    /// What schemes made of the generator that they do not make of the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<&'static str>,
 }
 
 impl Calibration {
@@ -224,18 +227,24 @@ impl Calibration {
 }
 
 impl Synth {
-    /// Whether the generator stands for a trace of which no rows were at hand. A number measured on it says
-    /// nothing about the workload that it is named after.
+    /// Whether the generator stands for a trace of which no rows were at hand, or failed its acceptance beside
+    /// them. A number measured on it says nothing about the workload that it is named after.
     pub fn is_unproven(&self) -> bool {
-        matches!((&self.shape, &self.rows), (Shape::Extents(_), Rows::None))
+        match &self.rows {
+            Rows::None => matches!(&self.shape, Shape::Extents(_)),
+            Rows::Writes(written) => written.failed.is_some(),
+            _ => false,
+        }
     }
 
     /// How near the generator comes to the rows that it is fitted to; `None`: it is fitted to none.
     pub fn acceptance(&'static self) -> Option<Acceptance> {
-        let Rows::Writes(Written { file, format, align, writes, grain, measured, reads }) = &self.rows else {
+        let Rows::Writes(Written { file, format, align, writes, grain, failed, measured, reads }) =
+            &self.rows
+        else {
             return None;
         };
-        let (file, format, align, writes, grain) = (*file, *format, *align, *writes, *grain);
+        let (file, format, align, writes, grain, failed) = (*file, *format, *align, *writes, *grain, *failed);
         let beside = |kind: Kind, most: u64, measured: &Locality| -> Vec<Calibration> {
             let of = |seed| Locality::of_kind(self.stream(u64::MAX, seed), kind, most, grain).table();
             let ours = SEEDS.map(of);
@@ -245,7 +254,7 @@ impl Synth {
         };
         let table = beside(Kind::Write, writes, measured);
         let of_reads = reads.map_or_else(Vec::new, |(most, measured)| beside(Kind::Read, most, &measured));
-        Some(Acceptance { file, align, writes, grain, format, table, of_reads })
+        Some(Acceptance { file, align, writes, grain, format, table, of_reads, failed })
     }
 }
 

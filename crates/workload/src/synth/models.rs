@@ -191,6 +191,9 @@ pub(super) struct Written {
     /// Writes in it.
     pub(super) writes: u64,
     pub(super) grain: Grain,
+    /// What schemes made of the generator that they do not make of the rows; none: it was accepted, or nobody
+    /// has asked them.
+    pub(super) failed: Option<&'static str>,
     /// As measured on them.
     pub(super) measured: Locality,
     /// Reads in it, and the same measured on those; none: it is fitted to writes alone.

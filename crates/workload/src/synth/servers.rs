@@ -113,6 +113,7 @@ pub(super) const SPC1: Synth = Synth {
         align: 4096,
         writes: 20_801,
         grain: ADAPT,
+        failed: None,
         measured: Locality {
             new: 0.258,
             soon: 0.33,
@@ -252,6 +253,7 @@ pub(super) const PRXY_0: Synth = Synth {
         align: 1,
         writes: 19_664,
         grain: ADAPT,
+        failed: None,
         measured: Locality {
             new: 0.0994,
             soon: 0.373,
