@@ -24,9 +24,11 @@ fn requests_stay_in_their_space_and_arrive_in_order() {
     for synth in catalogue() {
         let mut last = 0;
         let mut count = 0;
-        for r in synth.stream(50_000, 3) {
+        // An elastic one fits itself into less: to age the largest takes a minute.
+        let device = if synth.elastic() { 4 << 30 } else { synth.span_bytes() };
+        for r in synth.stream_on(50_000, 3, device) {
             assert!(
-                r.end() <= synth.span_bytes()
+                r.end() <= device
                     && (r.bytes > 0 || r.kind == Kind::Flush)
                     && r.offset % 512 == 0
                     && r.arrival_ns >= last
@@ -78,6 +80,10 @@ fn golden_digests_of_elastic_generators() {
         ("f2fs-fileserver", 4_895_034_667_088_094_307, 6_898_247_970_832_993_562),
         ("f2fs-videoserver", 15_275_642_973_523_855_380, 5_053_255_283_695_712_993),
         ("f2fs-varmail", 4_211_908_106_114_987_452, 2_317_289_438_347_526_244),
+        ("f2fs-file-randread", 4_473_584_311_951_786_292, 10_394_772_526_812_991_752),
+        ("f2fs-file-read", 5_998_641_932_721_973_607, 15_038_871_679_361_707_801),
+        ("f2fs-file-write", 6_344_563_722_808_340_295, 2_916_899_275_752_474_591),
+        ("f2fs-file-randwrite", 2_507_231_571_360_422_209, 16_187_392_615_970_229_290),
         ("rocksdb-overwrite", 8_417_255_486_118_472_827, 8_401_260_750_735_869_115),
         ("rocksdb-readrandom", 11_774_046_103_426_966_640, 16_598_999_992_906_092_739),
         ("rocksdb-readseq", 11_774_046_103_426_966_640, 14_456_585_565_311_430_671),
@@ -88,7 +94,7 @@ fn golden_digests_of_elastic_generators() {
 #[test]
 fn an_unknown_name_gets_a_sentence() {
     let text = Synth::open("nope", 1, 1).map(|_| ()).map_err(|e| e.to_string());
-    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, f2fs-fileserver, f2fs-videoserver, f2fs-varmail, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, financial1-rows, financial1-flashsim, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0, streams".into()));
+    assert_eq!(text, Err("there is no generator called \"nope\"; there are financial1, financial2, msr-ts, msr-src, websearch1, websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, f2fs-fileserver, f2fs-videoserver, f2fs-varmail, f2fs-file-randread, f2fs-file-read, f2fs-file-write, f2fs-file-randwrite, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, financial1-rows, financial1-flashsim, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, msr-stg_0, msr-ts_0, msr-web_0, streams".into()));
 }
 
 #[test]
@@ -199,6 +205,7 @@ fn threads_on_f2fs_read_what_was_written() {
                 Kind::Flush => {}
             }
         }
-        assert!(trims > 0, "{}: {trims}", synth.name);
+        // Hardly a segment of a file that is overwritten at random becomes empty.
+        assert!(trims > 0 || synth.name.starts_with("f2fs-file-"), "{}: {trims}", synth.name);
     }
 }

@@ -25,7 +25,8 @@
 //! sequential more often than small ones, and no rows were at hand ([`Synth::is_unproven`]).
 //!
 //! The `filebench`, `f2fs` and `rocksdb` generators are of another kind: threads of a program on a file
-//! system, which wait for their requests and have no arrival times; see `files.rs`, `f2fs/` and `lsm.rs`.
+//! system, which wait for their requests and have no arrival times; see `files.rs`, `fio.rs`, `f2fs/` and
+//! `lsm.rs`.
 
 mod disk;
 mod ext4;
@@ -34,6 +35,7 @@ mod f2fs;
 mod file_system;
 mod files;
 mod financial;
+mod fio;
 mod lsm;
 mod models;
 mod requests;
@@ -95,6 +97,7 @@ impl Synth {
         let inner = match &self.shape {
             Shape::Extents(model) => Inner::Extents(Box::new(extents::Stream::new(model, requests, seed))),
             Shape::Files(personality) => Inner::files(personality, bytes, seed, true),
+            Shape::Fio(job) => Inner::Fio(Box::new(fio::File::new(*job, bytes, seed).serve())),
             Shape::Lsm(load) => Inner::Lsm(Box::new(lsm::Store::new(bytes, seed).serve(*load))),
         };
         Stream { inner, left: requests }
@@ -108,6 +111,7 @@ impl Synth {
         let inner = match &self.shape {
             Shape::Extents(_) => return None,
             Shape::Files(personality) => Inner::files(personality, bytes, seed, false),
+            Shape::Fio(job) => Inner::Fio(Box::new(fio::File::new(*job, bytes, seed))),
             Shape::Lsm(load) => Inner::Lsm(Box::new(lsm::Store::new(bytes, seed).prepare(*load))),
         };
         Some(Stream { inner, left: u64::MAX })
@@ -124,6 +128,7 @@ impl Synth {
         match &self.shape {
             Shape::Extents(_) => None,
             Shape::Files(personality) => Some(personality.threads),
+            Shape::Fio(job) => Some(job.threads),
             Shape::Lsm(_) => Some(1),
         }
     }
@@ -139,6 +144,7 @@ impl Synth {
         match &self.shape {
             Shape::Extents(model) => model.span_bytes,
             Shape::Files(personality) => personality.span_bytes(),
+            Shape::Fio(_) => f2fs::SPAN_BYTES,
             Shape::Lsm(_) => lsm::SPAN_BYTES,
         }
     }
@@ -147,7 +153,7 @@ impl Synth {
     pub fn mean_gap_ns(&self) -> u64 {
         match &self.shape {
             Shape::Extents(model) => model.gap_ns,
-            Shape::Files(_) | Shape::Lsm(_) => 0,
+            Shape::Files(_) | Shape::Fio(_) | Shape::Lsm(_) => 0,
         }
     }
 }
@@ -168,6 +174,9 @@ pub struct Calibration {
 /// Errors: there is no such generator.
 pub fn calibration(name: &str) -> Result<Vec<Calibration>, InputError> {
     let synth = Synth::find(name)?;
+    if synth.published.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut stream = synth.stream(200_000, 1);
     let (files, bytes, _) = stream.inner.fileset();
     let profile = Profile::of(stream.by_ref());
@@ -277,6 +286,7 @@ enum Inner {
     Extents(Box<extents::Stream>),
     Ext4(Box<Files<Ext4>>),
     F2fs(Box<Files<F2fs>>),
+    Fio(Box<fio::File>),
     Lsm(Box<lsm::Store>),
 }
 
@@ -298,7 +308,7 @@ impl Inner {
         let ((files, bytes), read) = match self {
             Inner::Ext4(files) => (files.fileset(), files.read_share()),
             Inner::F2fs(files) => (files.fileset(), files.read_share()),
-            Inner::Extents(_) | Inner::Lsm(_) => ((0, 0), 0.0),
+            Inner::Extents(_) | Inner::Fio(_) | Inner::Lsm(_) => ((0, 0), 0.0),
         };
         (files, bytes, read)
     }
@@ -313,6 +323,7 @@ impl Iterator for Stream {
             Inner::Extents(stream) => stream.next(),
             Inner::Ext4(files) => files.next(),
             Inner::F2fs(files) => files.next(),
+            Inner::Fio(file) => file.next(),
             Inner::Lsm(store) => store.next(),
         }
     }

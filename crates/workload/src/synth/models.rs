@@ -1,6 +1,7 @@
 //! The generators' parameters, and what each is calibrated to.
 
 use super::files::{Flow, Personality, System};
+use super::fio::{Access, Job};
 use super::lsm::Load;
 use super::{financial, servers};
 use crate::locality::{Grain, Locality};
@@ -147,6 +148,8 @@ pub(super) enum Shape {
     Extents(Model),
     /// Threads of Filebench on a file system.
     Files(Personality),
+    /// fio on one file of F2FS.
+    Fio(Job),
     /// A key-value store on a file system.
     Lsm(Load),
 }
@@ -207,6 +210,7 @@ const WEBSEARCH: &str = "LearnedFTL (HPCA 2024), table II; address space and seq
 
 const FILEBENCH: &str = "LearnedFTL (HPCA 2024), table I; flows of the Filebench personality of that name";
 const F2FS: &str = "LFTL (Du et al.), table IV; flows of the Filebench personality of that name";
+const FIO: &str = "LFTL (Du et al.), section V-B: size of the file and of requests, bytes written";
 const ROCKSDB: &str =
     "LearnedFTL (HPCA 2024), section IV-D: db_bench fillseq and overwrite to 80 % full, then reads";
 
@@ -247,7 +251,7 @@ const VARMAIL: Personality = Personality {
     ..EXT4
 };
 
-pub(super) static CATALOGUE: [Synth; 30] = [
+pub(super) static CATALOGUE: [Synth; 34] = [
     Synth {
         name: "financial1",
         what: "OLTP at a financial institution, write-intensive, random, strong temporal locality (synthetic)",
@@ -489,6 +493,38 @@ pub(super) static CATALOGUE: [Synth; 30] = [
         source: F2FS,
         published: &[(Files, 475_000.0), (FileKib, 16.0), (ReadShare, 0.5)],
         shape: Shape::Files(Personality { system: System::F2fs, threads: 16, reads: Some(50), ..VARMAIL }),
+        rows: Rows::None,
+    },
+    Synth {
+        name: "f2fs-file-randread",
+        what: "fio on F2FS: random reads of 4 KiB, 64 jobs, of a file of 20 GiB, overwritten twice in random order (synthetic)",
+        source: FIO,
+        published: &[],
+        shape: Shape::Fio(Job { access: Access::RandomRead, threads: 64 }),
+        rows: Rows::None,
+    },
+    Synth {
+        name: "f2fs-file-read",
+        what: "fio on F2FS: sequential reads of 512 KiB of a file of 20 GiB, overwritten twice in random order (synthetic)",
+        source: FIO,
+        published: &[],
+        shape: Shape::Fio(Job { access: Access::SequentialRead, threads: 64 }),
+        rows: Rows::None,
+    },
+    Synth {
+        name: "f2fs-file-write",
+        what: "fio on F2FS: sequential writes of 512 KiB to a file of 20 GiB, overwritten twice in random order (synthetic)",
+        source: FIO,
+        published: &[],
+        shape: Shape::Fio(Job { access: Access::SequentialWrite, threads: 8 }),
+        rows: Rows::None,
+    },
+    Synth {
+        name: "f2fs-file-randwrite",
+        what: "fio on F2FS: random writes of 4 KiB to a file of 20 GiB, overwritten twice in random order (synthetic)",
+        source: FIO,
+        published: &[],
+        shape: Shape::Fio(Job { access: Access::RandomWrite, threads: 8 }),
         rows: Rows::None,
     },
     Synth {
