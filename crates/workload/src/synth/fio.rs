@@ -4,14 +4,14 @@
 //!
 //! What is ours:
 //!
-//! - The 60 GiB are the file and 40 GiB of overwrites. On a smaller device the file takes two thirds of it, too,
-//!   and is overwritten twice.
-//! - Nobody syncs, so F2FS writes its logs in requests of up to 512 KiB while segments are free. When few are,
-//!   it fills the holes of others, a page or two at a time, as Linux does (`f2fs/`): nearly a third of the
-//!   volume is holes then, and they lie everywhere.
-//! - There is no page cache. A read goes to where the pages lie, in requests of up to 128 KiB; of a file that
-//!   was overwritten at random hardly any two pages lie side by side, so a sequential read of it is many small
-//!   ones.
+//! - The 60 GiB are the file and 40 GiB of overwrites. On a smaller device the file takes two thirds of it,
+//!   too, and is overwritten twice.
+//! - Nobody syncs, so F2FS writes its logs in requests of up to 512 KiB while segments are free. When few
+//!   are, it fills the holes of others, a page or two at a time, as Linux does (`f2fs/`): nearly a third of
+//!   the volume is holes then, and they lie everywhere.
+//! - There is no page cache. A read goes to where the pages lie, in requests of up to 128 KiB; of a file
+//!   that was overwritten at random hardly any two pages lie side by side, so a sequential read of it is many
+//!   small ones.
 //! - Sequential jobs begin at the start of the file, and again at its end.
 
 use super::f2fs::F2fs;

@@ -362,8 +362,8 @@ impl Map {
 
     // Replacement
 
-    /// Makes `bytes` bytes free for what a read loads: first of what is clean in the coldest chunks, even where
-    /// a colder one is newer than on flash, so that fewer reads wait for a write-back.
+    /// Makes `bytes` bytes free for what a read loads: first of what is clean in the coldest chunks, even
+    /// where a colder one is newer than on flash, so that fewer reads wait for a write-back.
     fn make_way_to_load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -377,9 +377,9 @@ impl Map {
         self.make_way(flash, records, bytes, Cause::Translation, at)
     }
 
-    /// Makes `bytes` bytes free, in the order of the paper. Completes when what had to be written is. Where that
-    /// is more than one translation page, none waits for another: an aged chunk frees so few bytes that a miss
-    /// needs up to 16, and one after the other they were the slowest reads.
+    /// Makes `bytes` bytes free, in the order of the paper. Completes when what had to be written is. Where
+    /// that is more than one translation page, none waits for another: an aged chunk frees so few bytes that
+    /// a miss needs up to 16, and one after the other they were the slowest reads.
     pub fn make_way<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -83,8 +83,8 @@ impl Chunk {
         lists.global(model.group, model.predict(self.first_lpa + offset)?)
     }
 
-    /// Calls `each` with stretches of some offsets, and the page that a model predicts at the first one: those
-    /// of the others follow it. `None`: it predicts none for the whole stretch.
+    /// Calls `each` with stretches of some offsets, and the page that a model predicts at the first one:
+    /// those of the others follow it. `None`: it predicts none for the whole stretch.
     #[inline]
     pub fn each_stretch(
         &self,

@@ -282,8 +282,8 @@ impl Part<'_> {
         Some(Ppn((self.row + row) * self.lists.units + unit))
     }
 
-    /// The page at a local PPA, and for how many local PPAs, that one included, pages follow one another. Where
-    /// there is no page, there is none behind it.
+    /// The page at a local PPA, and for how many local PPAs, that one included, pages follow one another.
+    /// Where there is no page, there is none behind it.
     #[inline]
     pub fn stretch(&self, local: u16) -> (Option<Ppn>, u32) {
         if self.count == 0 {
