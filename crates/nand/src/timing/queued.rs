@@ -195,8 +195,8 @@ impl Queued {
     }
 
     /// Submits an operation. Its fields are arguments of their own, so that they travel in registers. From an
-    /// [`Operation`] in memory the compiler loads die and block at once, and the processor then waits until the
-    /// caller's two stores of them have left its store buffer: up to 7 % of the time of a simulated read.
+    /// [`Operation`] in memory the compiler loads die and block at once, and the processor then waits until
+    /// the caller's two stores of them have left its store buffer: up to 7 % of the time of a simulated read.
     #[inline(never)]
     fn submit(&mut self, node: Node, overtakes: bool, die: u32, block: u32, page: u32, after: Done) -> Done {
         assert!(page <= u32::from(u16::MAX), "the queue model takes at most 65,536 pages in a block");

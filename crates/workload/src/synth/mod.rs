@@ -236,8 +236,8 @@ impl Calibration {
 }
 
 impl Synth {
-    /// Whether the generator stands for a trace of which no rows were at hand, or failed its acceptance beside
-    /// them. A number measured on it says nothing about the workload that it is named after.
+    /// Whether the generator stands for a trace of which no rows were at hand, or failed its acceptance
+    /// beside them. A number measured on it says nothing about the workload that it is named after.
     pub fn is_unproven(&self) -> bool {
         match &self.rows {
             Rows::None => matches!(&self.shape, Shape::Extents(_)),
