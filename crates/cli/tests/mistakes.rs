@@ -316,7 +316,9 @@ fn calls_that_make_no_sense() {
         &["compare", "--synth", "nothing"],
         "there is no generator called \"nothing\"; there are financial1, financial2, msr-ts, msr-src, websearch1, \
          websearch2, websearch3, systor17, filebench-fileserver, filebench-webserver, filebench-varmail, \
-         f2fs-fileserver, f2fs-videoserver, f2fs-varmail, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, financial1-rows, financial1-flashsim, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, \
+         f2fs-fileserver, f2fs-videoserver, f2fs-varmail, f2fs-file-randread, f2fs-file-read, f2fs-file-write, \
+         f2fs-file-randwrite, rocksdb-overwrite, rocksdb-readrandom, rocksdb-readseq, financial1-rows, \
+         financial1-flashsim, spc1, tpcc-20, msr-hm_0, msr-mds_0, msr-prn_0, msr-prxy_0, msr-rsrch_0, \
          msr-stg_0, msr-ts_0, msr-web_0, streams",
     );
     refused(
