@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use workload::synth::Synth;
 use workload::trace::{AddressMap, Ratio, Trace, TraceOptions};
@@ -184,14 +184,16 @@ impl Source for AsWrites {
 pub(super) struct Prepare {
     synth: &'static Synth,
     seed: u64,
-    requests: u64,
+    device_bytes: u64,
+    /// How many requests lay it out: counted when somebody asks, as a large layout takes seconds.
+    requests: OnceLock<u64>,
 }
 
 impl Prepare {
     /// `None`: they need nothing.
     pub(super) fn of(synth: &'static Synth, device_bytes: u64, seed: u64) -> Option<Prepare> {
-        let requests = synth.preparation(seed, device_bytes)?.count() as u64;
-        Some(Prepare { synth, seed, requests })
+        synth.preparation(seed, device_bytes)?;
+        Some(Prepare { synth, seed, device_bytes, requests: OnceLock::new() })
     }
 }
 
@@ -206,7 +208,9 @@ impl Source for Prepare {
     }
 
     fn count(&self) -> Option<u64> {
-        Some(self.requests)
+        let laid =
+            || self.synth.preparation(self.seed, self.device_bytes).into_iter().flatten().count() as u64;
+        Some(*self.requests.get_or_init(laid))
     }
 }
 
