@@ -40,12 +40,13 @@ impl Clone for Contents {
 
 impl Contents {
     /// Room for `expected_pages` metadata pages is reserved (untouched memory costs nothing); more grow the
-    /// slab.
+    /// slab. The index has twice as much: pages come and go, and it clears what removals leave in place only
+    /// while it is at most half full.
     pub fn new(pages_per_block: u32, page_bytes: usize, expected_pages: usize) -> Contents {
         Contents {
             page_bytes,
             pages_per_block,
-            buffer_of: FxHashMap::with_capacity_and_hasher(expected_pages, Default::default()),
+            buffer_of: FxHashMap::with_capacity_and_hasher(2 * expected_pages, Default::default()),
             bytes: Vec::with_capacity(expected_pages * page_bytes),
             free: Vec::with_capacity(expected_pages),
         }

@@ -148,7 +148,7 @@ impl Queued {
             transfers: times.transfer_ns > 0,
             policy,
             agenda: Agenda::new(spans, dies),
-            slots: Slots::with_capacity(4096),
+            slots: Slots::with_capacity(8192),
             blocks: vec![Block::default(); blocks as usize],
             dies: (0..dies).map(|die| Die::new(die % channels)).collect(),
             channels: vec![Channel::IDLE; channels as usize],
