@@ -1,6 +1,6 @@
 //! Requests to popular extents, to the recent past, of interleaved sequential streams, and in bursts.
 
-use super::models::{Model, Side};
+use super::models::{Model, Scan, Side};
 use crate::random::{zipf, Bucket, Permutation, Random, Weighted};
 use crate::{Kind, Request};
 
@@ -39,6 +39,14 @@ pub(super) struct Stream {
 struct ScanState {
     window: u64,
     done: u64,
+}
+
+impl ScanState {
+    /// The scan begins a window anywhere in the address space.
+    fn anywhere(scan: &Scan, span_bytes: u64, random: &mut Random) -> ScanState {
+        let places = (span_bytes - scan.bytes * scan.window) / scan.bytes;
+        ScanState { window: random.below(places) * scan.bytes, done: 0 }
+    }
 }
 
 /// How far the burst is, and where it begins.
@@ -92,11 +100,8 @@ impl Stream {
             }
             None => 0,
         };
-        let mut scan = |scan: &super::models::Scan| ScanState {
-            window: random.below((model.span_bytes - scan.bytes * scan.window) / scan.bytes) * scan.bytes,
-            done: 0,
-        };
-        let scans = model.scans.iter().map(&mut scan).collect();
+        let begin = |scan| ScanState::anywhere(scan, model.span_bytes, &mut random);
+        let scans = model.scans.iter().map(begin).collect();
         let pieces = (model.in_use > 0).then(|| Permutation::new(model.span_bytes / PIECE, &mut random));
         Stream {
             model,
@@ -134,8 +139,7 @@ impl Stream {
         })?;
         let scan = &self.model.scans[at];
         if self.random.below(scan.length) == 0 {
-            let places = (self.model.span_bytes - scan.bytes * scan.window) / scan.bytes;
-            self.scans[at] = ScanState { window: self.random.below(places) * scan.bytes, done: 0 };
+            self.scans[at] = ScanState::anywhere(scan, self.model.span_bytes, &mut self.random);
         }
         let state = &mut self.scans[at];
         let offset = state.window + state.done * scan.bytes;
