@@ -1,12 +1,13 @@
 //! What went wrong, and how to see it again.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A promise that was broken, with everything needed to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Failure {
-    /// The scheme.
+    /// The scheme, with its parameters if any: `learnedftl:allocation=group`.
     pub scheme: String,
     /// The seed of the run.
     pub seed: u64,
@@ -50,6 +51,14 @@ impl Failure {
             phase,
             what,
         }
+    }
+
+    /// The same, of a scheme with these parameters.
+    pub(crate) fn with_parameters(mut self, parameters: &BTreeMap<String, String>) -> Failure {
+        for (name, value) in parameters {
+            self.scheme += &format!(":{name}={value}");
+        }
+        self
     }
 
     /// The command that repeats it.

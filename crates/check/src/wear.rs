@@ -46,10 +46,10 @@ pub fn wear_out(
         }
     }
     let unknown = || Err("there is no such scheme".to_owned());
-    let parameters = schemes::parameters(scheme, parameters);
-    schemes::with(scheme, Life(&parameters, seed)).unwrap_or_else(unknown).map_err(|what| Failure {
-        until_worn: true,
-        ..Failure::new(scheme, seed, "using a device until it is worn out", what)
+    let all = schemes::parameters(scheme, parameters);
+    schemes::with(scheme, Life(&all, seed)).unwrap_or_else(unknown).map_err(|what| {
+        let found = Failure::new(scheme, seed, "using a device until it is worn out", what);
+        Failure { until_worn: true, ..found.with_parameters(parameters) }
     })
 }
 

@@ -102,7 +102,7 @@ pub fn damage(options: &DamageOptions, progress: &mut dyn FnMut(u64, u64)) -> Re
 
 fn finding(options: &DamageOptions, seed: u64, number: u64, what: String) -> Failure {
     let failure = Failure::new(&options.scheme, seed, "damaging an image", what);
-    Failure { cut: Some(number), damage: true, ..failure }
+    Failure { cut: Some(number), damage: true, ..failure.with_parameters(&options.parameters) }
 }
 
 fn campaign<S: Scheme + Clone>(

@@ -177,7 +177,8 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
 fn failure(options: &SweepOptions, seed: u64, cut: Option<u64>, phase: &str, what: String) -> Failure {
     let requests = Some(options.requests).filter(|&requests| requests != SweepOptions::REQUESTS);
     let (faults, swarm) = (options.faults, options.swarm);
-    Failure { cut, faults, swarm, requests, ..Failure::new(&options.scheme, seed, phase, what) }
+    let found = Failure::new(&options.scheme, seed, phase, what).with_parameters(&options.parameters);
+    Failure { cut, faults, swarm, requests, ..found }
 }
 
 /// The same finding with as few requests as still show it at the same cut.

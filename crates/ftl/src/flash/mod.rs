@@ -34,6 +34,8 @@ pub struct Flash<N> {
     /// By stream: the epoch of the superblock that it writes for the host, and the completion that its first
     /// row waits for.
     gates: Vec<(u32, Done)>,
+    /// By superblock: what its first row waits for, because its last erase left out blocks that held nothing.
+    ready: Vec<Done>,
     /// Collection could not make room when it tried last.
     pub(crate) full: bool,
     /// The end of life: nothing is written for the host any more.
@@ -60,6 +62,7 @@ impl<N: Nand> Flash<N> {
     pub fn new(nand: N) -> Flash<N> {
         let (space, counters) = (Space::new(&nand), Counters::default());
         let gates = vec![(0, Done::READY); Stream::COUNT];
+        let ready = vec![Done::READY; nand.geometry().superblocks() as usize];
         Flash {
             nand,
             counters,
@@ -69,6 +72,7 @@ impl<N: Nand> Flash<N> {
             path_reads: 0,
             reserve: 0,
             gates,
+            ready,
             full: false,
             worn: false,
             least_usable: 0,
@@ -84,6 +88,7 @@ impl<N: Nand> Flash<N> {
         // Of several restarts in a row the first knew best.
         self.known.get_or_insert_with(|| Box::new(Known { space, lost: Vec::new() }));
         self.gates = vec![(0, Done::READY); Stream::COUNT];
+        self.ready.fill(Done::READY);
         self.reserve = 0;
         self.full = false;
         self.least_usable = 0;
@@ -121,6 +126,7 @@ impl<N: Nand> Flash<N> {
             path_reads: self.path_reads,
             reserve: self.reserve,
             gates: self.gates,
+            ready: self.ready,
             full: self.full,
             worn: self.worn,
             least_usable: self.least_usable,
@@ -410,8 +416,8 @@ impl<N: Nand> Flash<N> {
         let Some((ppn, epoch)) = self.space.allocate(&self.nand, stream, kind) else {
             return Err(self.no_superblock(stream));
         };
-        if cause == Cause::Host && self.space.is_in_first_row(stream, ppn) {
-            after = self.behind_the_gate(stream, epoch, after);
+        if self.space.is_in_first_row(stream, ppn) {
+            after = self.behind_the_gate(stream, ppn, epoch, cause, after);
         }
         let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
         self.counters.programs[cause as usize][kind as usize] += 1;
@@ -459,12 +465,23 @@ impl<N: Nand> Flash<N> {
         self.nand.retire(block);
     }
 
-    /// Keeps the collection reserve in time, not only in the order of calls: the first row of a superblock
-    /// that the host begins waits until the next `reserve` free ones are erased. Else host writes could
-    /// fill what collection has freed in name before its copies are made, and a power cut would leave
+    /// What a page in the first row of a superblock waits for.
+    ///
+    /// A block that held nothing when the superblock was erased could take a page before the others are
+    /// erased, and before what supersedes their pages is on flash. A power cut would then leave these pages in
+    /// a superblock that looks as if it had been opened anew.
+    ///
+    /// For the host it also keeps the collection reserve in time, not only in the order of calls: a
+    /// superblock that the host begins waits until the next `reserve` free ones are erased. Else host writes
+    /// could fill what collection has freed in name before its copies are made, and a power cut would leave
     /// recovery without room.
     #[inline(never)]
-    fn behind_the_gate(&mut self, stream: Stream, epoch: u32, after: Done) -> Done {
+    fn behind_the_gate(&mut self, stream: Stream, ppn: Ppn, epoch: u32, cause: Cause, after: Done) -> Done {
+        let ready = self.ready[self.space.superblock_of(ppn) as usize];
+        let after = self.nand.join(after, ready);
+        if cause != Cause::Host {
+            return after;
+        }
         if self.gates[stream.0].0 != epoch {
             let mut open = Done::READY;
             for at in 0..self.reserve {
@@ -514,6 +531,7 @@ impl<N: Nand> Flash<N> {
         let after = self.join(settled, after);
         let units = self.nand.geometry().units();
         let (mut done, mut is_less) = (after, false);
+        self.ready[superblock as usize] = Done::READY;
         for unit in 0..units {
             let block = Pbn(superblock * units + unit);
             if self.nand.is_bad(block) {
@@ -525,6 +543,7 @@ impl<N: Nand> Flash<N> {
                 continue;
             }
             if self.nand.written(block) == 0 {
+                self.ready[superblock as usize] = after;
                 continue;
             }
             self.counters.erases[cause as usize] += 1;
