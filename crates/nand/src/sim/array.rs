@@ -99,7 +99,12 @@ impl Array {
                 Block { written: 0, flags: 0, kind: PageKind::Data, erases: 0, epoch: 0 };
                 geometry.blocks() as usize
             ],
-            contents: Contents::new(geometry.pages_per_block, geometry.page_bytes as usize, metadata_pages),
+            contents: Contents::new(
+                geometry.blocks(),
+                geometry.pages_per_block,
+                geometry.page_bytes as usize,
+                metadata_pages,
+            ),
             faults: Faults::new(options),
             keep_stale: options.keep_stale || options.lost_translation_ppm > 0,
             bodiless: false,
