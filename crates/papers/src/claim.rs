@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use sim::format::Unit;
 use study::Quantity;
 
-use crate::file::{Bound, Claim, Figure, Kind, Pick, Place};
+use crate::file::{Bound, Claim, Exercised, Figure, Kind, Pick, Place};
 
 /// A difference below this is none, where the paper says that there is none.
 const NO_EFFECT: f64 = 0.05;
@@ -235,9 +235,11 @@ fn of_claim(claim: &Claim, figure: &Figure, measured: &dyn Measured) -> Vec<Find
 
 /// Whether the mechanism that the claim is about ran where its number comes from.
 fn is_exercised(claim: &Claim, at: usize, measured: &dyn Measured) -> bool {
-    let Some(quantity) = claim.exercised else { return true };
+    let Some(Exercised { quantity, scheme }) = &claim.exercised else { return true };
     any_place(claim, at, |place| {
-        measured.at(&Place { quantity, ..place.clone() }, false).is_ok_and(|ran| ran > 0.0)
+        let scheme = scheme.as_ref().unwrap_or(&place.scheme).clone();
+        let counted = Place { quantity, scheme, ..place.clone() };
+        measured.at(&counted, false).is_ok_and(|ran| ran > 0.0)
     })
 }
 

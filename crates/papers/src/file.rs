@@ -137,7 +137,15 @@ struct ClaimSection {
     pick: Option<Pick>,
     #[serde(default)]
     differs: String,
-    exercised: Option<String>,
+    exercised: Option<ExercisedSection>,
+}
+
+/// A quantity of the schemes that a claim looks at, or of another scheme in the same runs.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum ExercisedSection {
+    Quantity(String),
+    Of { scheme: String, quantity: String },
 }
 
 impl ClaimSection {
@@ -285,9 +293,17 @@ pub struct Claim {
     pub paper: Vec<f64>,
     /// Why ours differs.
     pub differs: String,
-    /// What counts the mechanism that the claim is about, in `of`: where that is 0, there is nothing to
-    /// compare.
-    pub exercised: Option<&'static str>,
+    /// What counts the mechanism that the claim is about: where that is 0, there is nothing to compare.
+    pub exercised: Option<Exercised>,
+}
+
+/// What counts a mechanism.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exercised {
+    /// The quantity's name.
+    pub quantity: &'static str,
+    /// The scheme that has the mechanism; none: the one that `of` names.
+    pub scheme: Option<String>,
 }
 
 /// Where a number comes from.
@@ -594,9 +610,8 @@ impl Reader<'_> {
             differs: read.differs.clone(),
             exercised: None,
         };
-        if let Some(name) = &read.exercised {
-            let quantity = Quantity::find(name).map_err(|error| self.wrong(&key, error))?;
-            claim.exercised = Some(quantity.name);
+        if let Some(exercised) = &read.exercised {
+            claim.exercised = Some(self.exercised(&key, exercised, figure)?);
         }
         if let Some(bench) = &read.bench {
             if read.of.is_some() || read.kind != Kind::Value {
@@ -616,6 +631,25 @@ impl Reader<'_> {
         }
         self.sizes(&key, &claim)?;
         Ok(claim)
+    }
+
+    fn exercised(
+        &self,
+        key: &str,
+        read: &ExercisedSection,
+        figure: &Figure,
+    ) -> Result<Exercised, PaperError> {
+        let (name, scheme) = match read {
+            ExercisedSection::Quantity(quantity) => (quantity, None),
+            ExercisedSection::Of { scheme, quantity } => (quantity, Some(scheme)),
+        };
+        let quantity = Quantity::find(name).map_err(|error| self.wrong(key, error))?.name;
+        let runs =
+            |name: &String| figure.cases.iter().flat_map(|case| &case.rows).any(|row| row.name == *name);
+        match scheme.filter(|name| !runs(name)) {
+            Some(name) => Err(self.wrong(key, format!("exercised: no case has scheme `{name}`"))),
+            None => Ok(Exercised { quantity, scheme: scheme.cloned() }),
+        }
     }
 
     /// The numbers of places and of the paper's values must go together.

@@ -139,6 +139,9 @@ fn mistakes_get_file_key_and_what_would_be_right() {
             "x.toml: claim `w`: paper has 3 values where 2 are needed"),
         ("[[claim]]\nwhat = \"w\"\nkind = \"value\"\nquantity = \"iops\"\nof = \"dftl\"\npaper = \"much\"\n",
             "x.toml: claim `w`: paper has \"much\", which is no number"),
+        ("[[claim]]\nwhat = \"w\"\nkind = \"value\"\nquantity = \"iops\"\nof = \"dftl\"\npaper = 1\n\
+          exercised = { scheme = \"page\", quantity = \"erases\" }\n",
+            "x.toml: claim `w`: exercised: no case has scheme `page`"),
         ("[[case]]\nname = \"reads\"\njobs = \"[a]\"\n", "x.toml: case `reads`: there are two cases of this name"),
         ("[[case]]\nname = \"more\"\n", "x.toml: case `more`: give either jobs, or options.synth, or options.trace"),
         ("[[case]]\nname = \"more\"\njobs = \"{io} {nothing}\"\n",
@@ -187,12 +190,13 @@ fn impossible_set_ups_name_file_and_case() {
     }
 }
 
-/// Made-up results: DFTL 100 requests/s, TPFTL 200, and twice that with a host.
+/// Made-up results: DFTL 100 requests/s, TPFTL 200, and twice that with a host. Only TPFTL erases.
 struct MadeUp;
 
 impl Measured for MadeUp {
     fn at(&self, place: &Place, host: bool) -> Result<f64, Missing> {
         let value = match (place.scheme.as_str(), place.phase.as_str()) {
+            ("dftl", _) if place.quantity == "erases" => 0.0,
             ("dftl", _) => 100.0,
             ("tpftl", "none") => return Err(Missing::Because("no such phase".to_owned())),
             ("tpftl", _) => 200.0,
@@ -240,6 +244,21 @@ fn what_is_missing_is_no_number() {
     assert!(mean[0].ours.is_err(), "a mean over less than all is another number");
     let bench = found("kind = \"value\"\nbench = \"/a/b\"\npaper = 1\n");
     assert!(bench[0].ours.as_ref().is_err_and(|why| why.to_string().contains("--bench")));
+}
+
+#[test]
+fn a_claim_whose_mechanism_did_not_run_is_not_exercised() {
+    let of_and_over = |exercised: &str| {
+        let claim = "kind = \"ratio\"\nof = \"tpftl\"\nover = \"dftl\"\npaper = 2";
+        let one = found(&format!("{claim}\nexercised = {exercised}\n"))[0].verdict;
+        let picked = found(&format!("{claim}\npick = \"max\"\nexercised = {exercised}\n"))[0].verdict;
+        assert_eq!(one, picked, "{exercised}");
+        one
+    };
+    assert_eq!(of_and_over("\"erases\""), Verdict::Close, "tpftl erases");
+    let in_the_run_of = |scheme| of_and_over(&format!("{{ scheme = \"{scheme}\", quantity = \"erases\" }}"));
+    assert_eq!(in_the_run_of("tpftl"), Verdict::Close);
+    assert_eq!(in_the_run_of("dftl"), Verdict::NotExercised);
 }
 
 #[test]
