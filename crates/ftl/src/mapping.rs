@@ -269,6 +269,12 @@ pub trait Mapping: Sized + Clone + Send + 'static {
     /// Writes one page for which memory holds newer mappings; `None` when there is no such page left.
     fn clean_one<N: Nand>(&mut self, flash: &mut Flash<N>, pages: &mut Self::Pages) -> Result<Option<Done>>;
 
+    /// Uses a moment in which the host asks for nothing and nothing is collected, so that later requests wait
+    /// less. There is room for a page operation. Completes when what was done is; `None`: there was nothing.
+    fn tidy<N: Nand>(&mut self, _flash: &mut Flash<N>, _pages: &mut Self::Pages) -> Result<Option<Done>> {
+        Ok(None)
+    }
+
     /// As [`crate::Scheme::expect`].
     #[inline]
     fn expect<N: Nand>(&self, _flash: &Flash<N>, _pages: &Self::Pages, _lpn: Lpn, _soon: bool) {}

@@ -404,9 +404,17 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
 
     pub(crate) fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         if !self.collector.is_active() && !self.start(flash) {
-            return Ok(None);
+            return self.tidy(flash);
         }
         self.step_in_each_unit(flash).map(Some)
+    }
+
+    /// Has the mapping use a moment in which nobody asks for anything, where there is room for what it writes.
+    fn tidy<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
+        if flash.full || flash.is_worn() || self.is_short(flash, None) {
+            return Ok(None);
+        }
+        self.parts.mapping.tidy(flash, &mut self.parts.pages)
     }
 
     /// But first ends what is under way, and makes room.

@@ -403,23 +403,24 @@ impl Map {
         Ok(done)
     }
 
-    /// Writes back a chunk that will soon be in the way of a request. Host writes do that, and wait for it,
-    /// so that fewer reads have to. Were it done by reads, or waited for by nobody, write-backs would pile
-    /// up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more, in place of 3.6.
+    /// Writes back a chunk that will soon be in the way of a request, so that fewer reads have to: in idle
+    /// moments, and with host writes, which wait for it. Were it done by reads, or waited for by nobody,
+    /// write-backs would pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more,
+    /// in place of 3.6. `None`: no chunk is in the way.
     pub fn write_ahead<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
         at: Done,
-    ) -> Result<Done> {
+    ) -> Result<Option<Done>> {
         if flash.full || self.bytes() + USUAL_BYTES <= self.shape.budget {
-            return Ok(at);
+            return Ok(None);
         }
-        let Some(chunk) = self.cache.dirty_among(COLDEST) else { return Ok(at) };
+        let Some(chunk) = self.cache.dirty_among(COLDEST) else { return Ok(None) };
         flash.counters.replaced_dirty += 1;
         let cause = Cause::Translation;
         let written = self.write_back(flash, records, chunk, true, cause, at)?;
-        self.make_way(flash, records, 0, cause, written)
+        self.make_way(flash, records, 0, cause, written).map(Some)
     }
 
     // Trims
