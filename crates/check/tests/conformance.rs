@@ -22,7 +22,9 @@ fn report_with(scheme: &str, parameters: &[(&str, &str)], seed: u64) -> Conforma
 #[test]
 fn every_scheme_conforms() {
     for info in schemes::ALL {
-        let reports: Vec<_> = (1..=6).map(|seed| report(info.name, seed)).collect();
+        // `tide` has all places of log pages in memory on most of the devices: one more where it has not.
+        let more = (info.name == "tide").then_some(23);
+        let reports: Vec<_> = (1..=6).chain(more).map(|seed| report(info.name, seed)).collect();
         // `page` holds its table in memory, and the others have none: they hardly ever read a translation
         // page.
         let reads_translation_pages = info.name != "page" && !schemes::LOG_BLOCK.contains(&info.name);

@@ -217,19 +217,21 @@ impl Core {
         logicals.all(|logical| logical == first).then_some(first)
     }
 
-    /// Moves a valid page of a log block to the log block `to`. `false` when that one is full.
+    /// Moves a valid page of a log block, which is known to be where it is `after` that, to the log block
+    /// `to`. `false` when that one is full.
     pub(crate) fn move_in_log<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         lpn: Lpn,
         to: u32,
+        after: Done,
     ) -> Result<bool, Fault> {
         let Some(from) = self.log_page(lpn) else { panic!("LPN {} is not in the log", lpn.0) };
         if self.pool.next(to) == self.layout.block_pages {
             return Ok(false);
         }
         let (kind, cause) = (PageKind::Data, Cause::Merge);
-        let (oob, read) = flash.read_to_move(from, cause, Done::READY)?;
+        let (oob, read) = flash.read_to_move(from, cause, after)?;
         let content = Content::of(oob);
         let source = content.source(Source::Page(from));
         let placed = self.pool.append(flash, to, kind, lpn.0, content, source, cause, read)?;

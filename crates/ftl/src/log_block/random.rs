@@ -54,7 +54,7 @@ impl RandomArea {
         lpn: Lpn,
     ) -> Result<bool, Fault> {
         let Some(rear) = self.rear(core) else { return Ok(false) };
-        if !core.move_in_log(flash, lpn, rear)? {
+        if !core.move_in_log(flash, lpn, rear, Done::READY)? {
             return Ok(false);
         }
         flash.counters.count(&SECOND_CHANCES, 1);
@@ -71,7 +71,7 @@ impl RandomArea {
         flash: &mut Flash<N>,
         lpn: Lpn,
     ) -> Result<bool, Fault> {
-        self.rear(core).map_or(Ok(false), |rear| core.move_in_log(flash, lpn, rear))
+        self.rear(core).map_or(Ok(false), |rear| core.move_in_log(flash, lpn, rear, Done::READY))
     }
 
     pub(crate) fn len(&self) -> u32 {

@@ -62,25 +62,13 @@ impl Tide {
             return self.erase_emptied(core, flash).map(|()| false);
         };
         self.compaction.under_way = Some((unit, position));
-        let has_memory = match &mut self.map {
-            Some(map) => map.make_room(core, flash, Done::READY)?.is_some(),
-            None => true,
-        };
         let bin = self.table.bin_of_unit(unit);
-        let has_room = self.room(core) > 0 || self.open_in(core, bin).is_some();
-        if !has_memory || !has_room {
-            self.compaction.under_way = None;
-            return Ok(false);
-        }
-        let to = self.unit_of(core, flash, bin)?;
-        if core.move_in_log(flash, lpn, to)? {
-            self.table.next_open(bin);
+        if self.move_to_bin(core, flash, bin, lpn, Done::READY)? {
             flash.counters.count(&COMPACTED, 1);
-            if let Some(map) = &mut self.map {
-                map.written(core, lpn);
-            }
+            return Ok(true);
         }
-        Ok(true)
+        self.compaction.under_way = None;
+        Ok(false)
     }
 
     /// Looks for the log block that pays most, now and then, where log blocks are short and not memory.

@@ -7,6 +7,7 @@
 //! A place is the page's PPN, or the log block's number among log blocks and the page in it, with a table
 //! that leads from the one to the other: whichever takes less for a log that is half full of valid pages.
 
+use super::put_off::Gathered;
 use super::rise::Rises;
 use super::timetable::Timetable;
 use crate::log_block::{Core, Layout};
@@ -98,7 +99,7 @@ pub(super) fn parts(layout: &Layout, ahead: u32, rows: u64, vtpns: u32) -> Vec<(
         ("log map", rows + 4 * shelves + Widths::new(layout, vtpns > 0).numbers + unknown),
         // PPN and links.
         ("GTD", 8 * u64::from(vtpns)),
-        ("timetable", Timetable::bytes(layout, ahead)),
+        ("timetable", Timetable::bytes(layout, ahead) + Gathered::BYTES),
         ("merges", u64::from(layout.merging) * u64::from(12 + layout.block_pages / 8)),
         ("sequences", Rises::bytes(layout)),
     ]

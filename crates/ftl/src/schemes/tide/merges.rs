@@ -42,15 +42,16 @@ impl Tide {
         if self.compact(core, flash)? {
             return Ok(true);
         }
-        if self.active < self.merges.len() {
-            self.begin(core, flash)?;
+        if self.active < self.merges.len() && self.begin(core, flash)? {
+            return Ok(true);
         }
         if self.active == 0 {
             return self.end_stale_rise(core, flash, true);
         }
         let at = self.turn % self.active;
         self.turn = at + 1;
-        let known = self.load_for_merge(core, flash, at)?;
+        let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
+        let known = self.load_for_merge(core, flash, group, offset)?;
         if core.step_merge(flash, &mut self.merges[at], known)? {
             flash.counters.count(&FULL_MERGES, 1);
             let group = self.merges[at].logical;
@@ -68,15 +69,16 @@ impl Tide {
         Ok(true)
     }
 
-    /// Brings the place of the page that a merge copies next into memory, and those of its group with it.
-    fn load_for_merge<N: Nand>(
+    /// Brings the place of the page at `offset` of a group into memory, for a merge, and those of the pages
+    /// behind it.
+    pub(super) fn load_for_merge<N: Nand>(
         &mut self,
         core: &mut Core,
         flash: &mut Flash<N>,
-        at: usize,
+        group: u32,
+        offset: u32,
     ) -> Result<Done, Fault> {
         let Some(map) = &mut self.map else { return Ok(Done::READY) };
-        let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
         match core.lpn(group, offset).filter(|&lpn| map.is_away(lpn)) {
             Some(lpn) => {
                 let layout = *core.layout();
@@ -97,18 +99,21 @@ impl Tide {
     }
 
     /// Begins a merge: of the next group of a lane, or of what is left in the bin before the front. The next
-    /// bin is the front when the last group of this one is begun.
-    fn begin<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
+    /// bin is the front when the last group of this one is begun. `true`: a group was put off in place of it.
+    fn begin<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
         for _ in 0..self.table.bins() {
             while let Some(group) = self.next_group() {
+                if self.put_off(core, flash, group)? {
+                    return Ok(true);
+                }
                 if self.begin_group(core, flash, group)? {
-                    return Ok(());
+                    return Ok(false);
                 }
             }
             let front = self.table.front();
             if self.table.groups_in(front) > 0 {
                 if self.active > 0 {
-                    return Ok(());
+                    return Ok(false);
                 }
                 // Some groups came to the bin when their lane had passed it.
                 self.lanes.iter_mut().for_each(|lane| *lane = Lane::new(lane.first));
@@ -126,14 +131,14 @@ impl Tide {
                         self.begin_group(core, flash, group)?;
                     }
                 }
-                return Ok(());
+                return Ok(false);
             }
             self.rest = (self.table.units_in(front) > 0).then_some(front);
             flash.counters.count(&BINS, 1);
             self.table.turn();
             self.lanes.iter_mut().for_each(Lane::turn);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The next group of a lane in which none is being merged. A lane that has no more in its bin goes on
@@ -176,6 +181,7 @@ impl Tide {
             return Ok(false);
         }
         flash.counters.count(&MERGED_PAGES, u64::from(pages));
+        self.gathered.merges(pages);
         self.compaction.merges(pages);
         self.active += 1;
         bits::set(&mut self.merging, group, true);

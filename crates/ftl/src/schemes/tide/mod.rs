@@ -7,6 +7,7 @@
 //! | timetable, bin | [`Timetable`] | `timetable.rs` |
 //! | merge in steps | [`Merging`] | `merges.rs`, `log_block/steps.rs` |
 //! | compaction | [`Compaction`] | `compact.rs` |
+//! | a group that is put off | [`Tide::put_off`] | `put_off.rs` |
 //! | places of log pages on flash | [`LogMap`] | `map.rs` |
 //! | a sequence that becomes homes | [`Rises`] | `rise.rs` |
 //! | what is in memory | [`memory::parts`] | `memory.rs` |
@@ -73,6 +74,7 @@ mod compact;
 mod map;
 mod memory;
 mod merges;
+mod put_off;
 mod rise;
 #[cfg(test)]
 mod tests;
@@ -91,6 +93,7 @@ use map::LogMap;
 use memory::Widths;
 use merges::Lane;
 use nand::{Done, Fault, Lpn, Nand};
+use put_off::Gathered;
 use rise::Rises;
 use timetable::{Timetable, NO_BIN};
 
@@ -125,6 +128,9 @@ const EARLY: Stat = Stat::new(
 const COMPACTED: Stat =
     Stat::new(8, "compacted_pages", "pages", "pages copied out of log blocks much of which was overwritten");
 
+const PUT_OFF: Stat =
+    Stat::new(9, "put_off_pages", "pages", "log pages moved to a later bin, as their group had few");
+
 /// Groups, bins, and merges under way.
 #[derive(Clone, Debug)]
 pub struct Tide {
@@ -145,6 +151,7 @@ pub struct Tide {
     merging: Vec<u64>,
     block_pages: u32,
     compaction: Compaction,
+    gathered: Gathered,
     rises: Rises,
     /// Times in a row that the host asked for nothing.
     calm: u32,
@@ -399,7 +406,7 @@ impl Policy for Tide {
                 what: "pages of a sequence that goes straight to homes; 0 for half a block on each parallel unit",
             },
         ],
-        stats: &[SWITCH_MERGES, FULL_MERGES, LOG_PAGES, MERGED_PAGES, HOME_PAGES, BINS, EARLY, COMPACTED],
+        stats: &[SWITCH_MERGES, FULL_MERGES, LOG_PAGES, MERGED_PAGES, HOME_PAGES, BINS, EARLY, COMPACTED, PUT_OFF],
     };
     const LEAST_LOG: u32 = 4;
     const NARROW: bool = true;
@@ -459,6 +466,7 @@ impl Policy for Tide {
             merging: vec![0; groups.div_ceil(64) as usize],
             block_pages: layout.block_pages,
             compaction: Compaction::new(layout),
+            gathered: Gathered::default(),
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
             calm: 0,
             log_pages: 0,

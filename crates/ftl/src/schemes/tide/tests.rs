@@ -1,6 +1,6 @@
 //! Tide against its own arithmetic: docs/schemes/tide.md derives the formula.
 
-use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT, LOG_PAGES};
+use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT, LOG_PAGES, PUT_OFF};
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::Policy;
 use crate::{Config, Device, HostOp, Seen};
@@ -75,6 +75,23 @@ fn uniform_writes_cost_what_the_formula_says() {
         assert!(device.counters().value(&LOG_PAGES) == u64::from(exported));
         device.check().expect("it is sound");
     }
+}
+
+#[test]
+fn groups_with_a_page_of_the_load_before_do_not_cost_a_merge_each() {
+    let exported = GEOMETRY.pages() / 100 * 94;
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(3, exported).take(exported as usize), 1);
+    device.take_counters();
+    // Runs of half a region, too short for a sequence, to a tenth of the device.
+    let half = 4 * GEOMETRY.pages_per_block;
+    let runs = uniform(4, exported / 10 / half).map(|at| at * half);
+    write(&mut device, runs.take((exported / 5 / half) as usize), half - 2);
+    let counters = device.counters();
+    let (cost, moved) = (counters.write_amplification().expect("it was written"), counters.value(&PUT_OFF));
+    // 5.3 when every group is merged at its turn.
+    assert!(cost < 4.8 && moved > 500, "{cost}, {moved} pages moved");
+    device.check().expect("it is sound");
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub(super) const MOST_OPEN: usize = 4;
 /// Octaves of bins ahead, and of rates.
 const AHEAD_OCTAVES: u32 = 7;
 const RATE_OCTAVES: u32 = 15;
+/// Bins that a group waits and is put off again: as many as are counted.
+const MOST_WAIT: u32 = 7 << (AHEAD_OCTAVES - 1);
 /// Writes of a group that are counted.
 const MOST_WRITES: u8 = 31;
 
@@ -26,7 +28,7 @@ pub(super) const LEAD: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 struct Group {
     bin: u8,
-    /// Bins ahead of the front at its assignment, by [`encode`].
+    /// Bins ahead of the front at its assignment, and each time that it was put off, by [`encode`].
     ahead: u8,
     /// Log pages that it gathers while the front moves by a bin, in 1/16, by [`encode`]; 0 for unknown.
     rate: u8,
@@ -180,7 +182,7 @@ impl Timetable {
             return it.bin;
         }
         let last = self.bins() - 3;
-        let mut ahead = match (decode(it.rate), self.rated) {
+        let ahead = match (decode(it.rate), self.rated) {
             // Spread evenly: groups that begin together must not all be due together.
             (0, _) | (_, 0) => 1 + (group.wrapping_mul(0x9E37_79B1) >> 16) % self.ahead,
             (rate, rated) => {
@@ -188,15 +190,21 @@ impl Timetable {
                 (square.isqrt() as u32).clamp(1, last)
             }
         };
+        self.assign(group, self.free_bin(group, ahead));
+        self.groups[group as usize].writes = 1;
+        self.bin_of(group)
+    }
+
+    /// How far ahead of the front a group goes that should go `ahead`.
+    fn free_bin(&self, group: u32, ahead: u32) -> u32 {
+        let last = self.bins() - 3;
         // Units may be ahead of the front by some bins.
         let least = (LEAD + 1).min(last);
-        ahead = self.evenly(group, ahead.clamp(least, last), least);
+        let mut ahead = self.evenly(group, ahead.clamp(least, last), least);
         while ahead > least && self.is_crowded(self.bin_at(ahead)) {
             ahead -= 1;
         }
-        self.assign(group, ahead);
-        self.groups[group as usize].writes = 1;
-        self.bin_of(group)
+        ahead
     }
 
     /// Of the bins up to a quarter before and behind `ahead`, the one with the fewest groups on the parallel
@@ -236,6 +244,23 @@ impl Timetable {
         self.groups[group as usize].ahead = encode(ahead.max(1), AHEAD_OCTAVES);
         self.groups[group as usize].writes = 0;
         self.bins[bin as usize].groups += 1;
+    }
+
+    /// Puts a group whose turn it is into a later bin, if it should wait `wait` bins in all and that is at
+    /// least twice what it has waited. `false`: it is due.
+    pub(super) fn put_off(&mut self, group: u32, wait: u32) -> bool {
+        let it = self.groups[group as usize];
+        let waited = decode(it.ahead);
+        if it.bin == NO_BIN || waited >= MOST_WAIT || wait < 2 * waited {
+            return false;
+        }
+        self.bins[it.bin as usize].groups -= 1;
+        let ahead = self.free_bin(group, (wait - waited).min(self.ahead));
+        self.assign(group, ahead);
+        // It grows, however coarse the code is: no group is put off for ever.
+        self.groups[group as usize].ahead = encode(waited + ahead, AHEAD_OCTAVES).max(it.ahead + 1);
+        self.groups[group as usize].writes = it.writes;
+        true
     }
 
     /// Takes a group out of its bin: it is merged now. `pages` of it are in the log.
@@ -393,6 +418,23 @@ mod tests {
         assert!(others.iter().all(|&bin| 2 * hot <= bin && (6..=12).contains(&bin)), "{hot}: {others:?}");
         let mean = others.iter().map(|&bin| u32::from(bin)).sum::<u32>() / 32;
         assert!((7..=9).contains(&mean), "{others:?}");
+    }
+
+    #[test]
+    fn a_group_is_put_off_until_it_has_waited_long_enough() {
+        let mut table = Timetable::new(64, 1, 8, 8, 8);
+        let first = u32::from(table.written(0));
+        assert!(!table.put_off(0, 2 * decode(table.groups[0].ahead) - 1) && table.bin_of(0) == first as u8);
+        // The front is at its bin.
+        (0..first).for_each(|_| table.turn());
+        assert!(table.put_off(0, 1000));
+        let on = table.ahead_of(table.bin_of(0));
+        assert!((6..=10).contains(&on), "{on}");
+        assert!(decode(table.groups[0].ahead) >= (first + on) * 4 / 5);
+        table.check().unwrap();
+        let times = (0..100).take_while(|_| table.put_off(0, u32::MAX)).count();
+        assert!((20..=28).contains(&times), "{times}");
+        assert!(!table.put_off(1, 1000), "it is in no bin");
     }
 
     #[test]
