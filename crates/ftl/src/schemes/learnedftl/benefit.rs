@@ -22,8 +22,10 @@
 //! now. (This is the rule of renewal: there the average cost `(C + D(w)) / w` is least.) A group that does
 //! not pay is not gathered, and its double reads are counted in segments. It is gathered when those of a
 //! segment, at as many for each write, promise to pay: of predictions a share of (1 - exp(-v)) / v is alive
-//! on average over v volumes of random writes. When it turns out that it did not pay, the next segment is
-//! twice as long.
+//! on average over v volumes of random writes. It is gathered before that, too, when all of a segment's
+//! lookups promise that gathering in turn pays, and a share of (1 - exp(-v)) of them is double reads, as at
+//! the end of a turn of v volumes: later than that the spare room is full. When it turns out that it did not
+//! pay, the next segment is twice as long.
 //!
 //! Counts are taken at the end of a segment alone, which is a sixteenth of the price of the group's pages.
 
@@ -39,6 +41,8 @@ struct Record {
     /// Double reads of the present segment, and how many it has.
     segment: u32,
     segment_length: u32,
+    /// Lookups of the present segment.
+    segment_lookups: u32,
     /// Pages written since the last gathering other than in sequence, and in the present segment.
     writes: u32,
     segment_writes: u32,
@@ -53,8 +57,8 @@ struct Record {
     is_due: bool,
 }
 
-/// Bytes of a record, as a firmware would pack it: eight counts of 4 bytes, and a byte of flags.
-pub const RECORD_BYTES: u64 = 8 * 4 + 1;
+/// Bytes of a record, as a firmware would pack it: nine counts of 4 bytes, and a byte of flags.
+pub const RECORD_BYTES: u64 = 9 * 4 + 1;
 /// Segments of the double reads that are worth moving all pages.
 const SEGMENTS: u64 = 16;
 /// Segments grow by no more than 2 to the power of this: then one is worth 64 gatherings.
@@ -144,6 +148,7 @@ impl Benefit {
     pub fn predicted(&mut self, group: u32) {
         let it = &mut self.records[group as usize];
         it.lookups = it.lookups.saturating_add(1);
+        it.segment_lookups = it.segment_lookups.saturating_add(1);
     }
 
     /// A translation page of a group was read for a read or a write of the host. True when it is time to ask
@@ -153,6 +158,7 @@ impl Benefit {
     pub fn read_twice(&mut self, group: u32) -> bool {
         let it = &mut self.records[group as usize];
         it.lookups = it.lookups.saturating_add(1);
+        it.segment_lookups = it.segment_lookups.saturating_add(1);
         it.doubles = it.doubles.saturating_add(1);
         it.segment += 1;
         it.segment >= it.segment_length
@@ -183,12 +189,13 @@ impl Benefit {
                 (pays, doubled) = (false, (doubled + 1).min(MOST_DOUBLED));
             }
         } else if !is_first {
-            is_due = self.promises(&it, f64::from(mapped), now, emptied);
+            is_due = self.promises(&it, f64::from(mapped), emptied);
         }
         let length = (all / SEGMENTS as f64) as u32;
         let it = &mut self.records[group as usize];
         (it.pays, it.doubled) = (pays, doubled);
-        (it.segment, it.segment_writes, it.segment_at) = (0, 0, self.clock);
+        (it.segment, it.segment_lookups) = (0, 0);
+        (it.segment_writes, it.segment_at) = (0, self.clock);
         it.segment_length = length.max(1).saturating_mul(if pays { 1 } else { 1 << doubled });
         if is_due && !it.is_due {
             it.is_due = true;
@@ -206,14 +213,22 @@ impl Benefit {
         }
     }
 
-    /// Whether a gathering promises to pay, if `now` double reads a write go on: one after the other as the
-    /// room demands, or one for each volume of the group's own writes.
-    fn promises(&self, it: &Record, mapped: f64, now: f64, emptied: Emptied) -> bool {
+    /// Whether a gathering promises to pay, if as many lookups a write go on, and as many double reads: by
+    /// the next one, one after the other as the room demands or one for each volume of the group's own
+    /// writes; or in turn, when as few are predicted as will be at the end of a turn.
+    fn promises(&self, it: &Record, mapped: f64, emptied: Emptied) -> bool {
         let device = f64::from(self.clock.wrapping_sub(it.segment_at)) / self.pages;
         let own = f64::from(it.segment_writes.max(1)) / mapped.max(1.0);
-        let in_turn = (self.room * own / device.max(f64::MIN_POSITIVE)).min(1.0);
-        let pays = |volumes: f64, cost: f64| now * lost_by(volumes) >= self.price * cost;
-        pays(in_turn, self.cost(self.room, emptied)) || pays(1.0, emptied.out_of_turn())
+        let share = own / device.max(f64::MIN_POSITIVE);
+        let a_write = |count: u32| f64::from(count) / f64::from(it.segment_writes.max(1));
+        let (lookups, doubles) = (a_write(it.segment_lookups), a_write(it.segment));
+        let pays = |volumes: f64, cost: f64| doubles * lost_by(volumes) >= self.price * cost;
+        let in_turn = |room: f64| (room * share).min(1.0);
+        let room = LEAST_ROOM * self.room;
+        let lost = lost_by(in_turn(room));
+        pays(in_turn(self.room), self.cost(self.room, emptied))
+            || pays(1.0, emptied.out_of_turn())
+            || (doubles >= lookups * lost && lookups * lost >= self.price * self.cost(room, emptied))
     }
 
     /// Whether a group is due.
@@ -307,6 +322,7 @@ mod tests {
             let found = gatherings(19, 6.0, room, EMPTY, 10);
             let apart = (found[found.len() - 1] - found[0]) / (found.len() - 1) as f64;
             assert!((apart - right).abs() < 0.3 * right, "room {room}: {found:?}");
+            assert!(found[0] < room, "the first time, too: {found:?}");
         }
     }
 
