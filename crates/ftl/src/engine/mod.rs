@@ -409,7 +409,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         self.step_in_each_unit(flash).map(Some)
     }
 
-    /// Has the mapping use a moment in which nobody asks for anything, where there is room for what it writes.
+    /// Has the mapping use a moment in which nobody asks for anything, where there is room for its writes.
     fn tidy<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
         if flash.full || flash.is_worn() || self.is_short(flash, None) {
             return Ok(None);

@@ -205,6 +205,11 @@ impl Map {
         assert!(bytes <= self.shape.budget, "the mapping takes {bytes} bytes of {}", self.shape.budget);
     }
 
+    /// Bytes that have to be put out so that there is room for `bytes` more; `None`: there is room.
+    fn missing(&self, bytes: u64) -> Option<u64> {
+        (self.bytes() + bytes).checked_sub(self.shape.budget).filter(|&missing| missing > 0)
+    }
+
     /// Whether nothing of a chunk was ever mapped, which is known without a read.
     pub fn is_blank(&self, records: &Records, chunk: u32) -> bool {
         !self.cache.has(chunk) && records.ppn(records.page_of(chunk)).is_none()
@@ -312,12 +317,12 @@ impl Map {
             }
             let parts = self.chunk(ahead).parts(record);
             let need = NODE_BYTES + self.cache.head_bytes(&parts);
-            while self.bytes() + need > self.shape.budget {
-                let coldest = self.cache.coldest();
-                if coldest == Some(number) || self.cache.put_out() != Some(PutOut::Something) {
-                    return all;
+            while let Some(missing) = self.missing(need) {
+                let is_last = self.cache.coldest() == Some(number);
+                match if is_last { None } else { self.cache.put_out(missing) } {
+                    Some(PutOut::Things(count)) => all.replaced += count,
+                    _ => return all,
                 }
-                all.replaced += 1;
             }
             self.cache.set_head(ahead, &parts, 0..=self.shape.chunk_lpas as u16 - 1, known);
             self.cache.touch(number);
@@ -371,8 +376,12 @@ impl Map {
         bytes: u64,
         at: Done,
     ) -> Result<Done> {
-        while self.bytes() + bytes > self.shape.budget && self.cache.put_out_clean(COLDEST) {
-            flash.counters.replaced += 1;
+        while let Some(missing) = self.missing(bytes) {
+            let count = self.cache.put_out_clean(COLDEST, missing);
+            flash.counters.replaced += count;
+            if count == 0 {
+                break;
+            }
         }
         self.make_way(flash, records, bytes, Cause::Translation, at)
     }
@@ -389,9 +398,9 @@ impl Map {
         at: Done,
     ) -> Result<Done> {
         let mut done = at;
-        while self.bytes() + bytes > self.shape.budget {
-            match self.cache.put_out() {
-                Some(PutOut::Something) => flash.counters.replaced += 1,
+        while let Some(missing) = self.missing(bytes) {
+            match self.cache.put_out(missing) {
+                Some(PutOut::Things(count)) => flash.counters.replaced += count,
                 Some(PutOut::Dirty(chunk)) => {
                     flash.counters.replaced_dirty += 1;
                     let written = self.write_back(flash, records, chunk, false, cause, at)?;
@@ -405,8 +414,8 @@ impl Map {
 
     /// Writes back a chunk that will soon be in the way of a request, so that fewer reads have to: in idle
     /// moments, and with host writes, which wait for it. Were it done by reads, or waited for by nobody,
-    /// write-backs would pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more,
-    /// in place of 3.6. `None`: no chunk is in the way.
+    /// write-backs would pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and
+    /// more, in place of 3.6. `None`: no chunk is in the way.
     pub fn write_ahead<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -344,6 +344,51 @@ impl Packer {
         bytes
     }
 
+    /// Makes the record of a chunk of which nothing changed but that some LPAs, `newer`, are outliers now,
+    /// with these entries: its models stay. Appends it if it takes no more than `room` bytes, and returns its
+    /// bytes. `None`: a model has so few members left that [`Packer::pack`] makes a shorter record.
+    pub fn add_outliers(
+        &mut self,
+        old: &Parts<'_>,
+        newer: impl Iterator<Item = (u16, u32)>,
+        room: usize,
+        record: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let chunk = &old.chunk;
+        let mut bits = old.identifier();
+        let mut table = std::mem::take(&mut self.words);
+        table.clear();
+        table.resize(usize::from(chunk.lpas), UNMAPPED);
+        old.each_outlier(|offset, entry| table[usize::from(offset)] = entry);
+        for (offset, entry) in newer {
+            table[usize::from(offset)] = entry;
+            set_bit(&mut bits, offset);
+            self.looked_at += 1;
+        }
+        self.outliers = bits;
+        let outliers = ones(&bits, 0, chunk.lpas - 1);
+        // What is read of the old record, and the outliers that are written.
+        self.looked_at += old.looked_at(0..=chunk.lpas - 1) + u64::from(outliers);
+        let (outliers, bitmap_bytes) = (outliers as usize, usize::from(chunk.lpas).div_ceil(8));
+        let bitmap = bitmap_bytes < 2 * outliers;
+        let identifier = if bitmap { bitmap_bytes } else { 2 * outliers };
+        let bytes = HEADER + old.models.len() + identifier + outliers * chunk.point_bytes;
+        let is_worth_it = old.models().all(|own| {
+            let saved = chunk.point_bytes + if own.model.group == LinearModel::NOWHERE { 2 } else { 0 };
+            let others = u32::from(own.last - own.first) + 1 - ones(&bits, own.first, own.last);
+            others as usize * saved > LinearModel::BYTES
+        });
+        if is_worth_it && bytes <= room {
+            let models = old.model_count() as u16 | if bitmap { BITMAP } else { 0 };
+            record.extend_from_slice(&models.to_le_bytes());
+            record.extend_from_slice(&(outliers as u16).to_le_bytes());
+            record.extend_from_slice(old.models);
+            self.write_outliers(chunk, &table, bitmap, outliers, record);
+        }
+        self.words = table;
+        is_worth_it.then_some(bytes)
+    }
+
     /// Appends the record that was laid out.
     fn write(&self, chunk: &Chunk, table: &[u32], bitmap: bool, outliers: u16, record: &mut Vec<u8>) {
         let models = self.models as u16 | if bitmap { BITMAP } else { 0 };
@@ -358,6 +403,18 @@ impl Packer {
                 record.extend_from_slice(&model.to_bytes());
             }
         }
+        self.write_outliers(chunk, table, bitmap, usize::from(outliers), record);
+    }
+
+    /// Appends the identifier and the entries of the outliers, which `table` says.
+    fn write_outliers(
+        &self,
+        chunk: &Chunk,
+        table: &[u32],
+        bitmap: bool,
+        outliers: usize,
+        record: &mut Vec<u8>,
+    ) {
         let bits = &self.outliers;
         if bitmap {
             let bytes = bits.iter().flat_map(|word| word.to_le_bytes());
@@ -366,7 +423,7 @@ impl Packer {
             each_bit(bits, |offset| record.extend_from_slice(&(chunk.first_lpa + offset).to_le_bytes()));
         }
         let at = record.len();
-        record.resize(at + usize::from(outliers) * chunk.point_bytes, 0);
+        record.resize(at + outliers * chunk.point_bytes, 0);
         match chunk.point_bytes {
             3 => write_points::<3>(bits, table, &mut record[at..]),
             4 => write_points::<4>(bits, table, &mut record[at..]),
@@ -510,6 +567,17 @@ impl Packer {
         }
         self.outliers = outliers;
     }
+}
+
+/// How many bits from `first` to `last` are set.
+fn ones(bits: &Bits, first: u16, last: u16) -> u32 {
+    let (from, to) = (usize::from(first) / 64, usize::from(last) / 64);
+    let words = (from..=to).map(|at| {
+        let low = if at == from { u64::MAX << (first % 64) } else { u64::MAX };
+        let high = if at == to { u64::MAX >> (63 - last % 64) } else { u64::MAX };
+        (bits[at] & low & high).count_ones()
+    });
+    words.sum()
 }
 
 /// Offsets as places in a table.
@@ -664,6 +732,7 @@ mod tests {
             used in candidates(),
             offered in candidates(),
             changes in prop::collection::vec((0usize..512, prop_oneof![Just(UNMAPPED), 0u32..3000]), 0..200),
+            later in prop::collection::vec((0usize..512, 0u32..3000), 0..60),
         ) {
             let lists = lists();
             let mut table = vec![UNMAPPED; 512];
@@ -679,7 +748,19 @@ mod tests {
             let record = pack(&table, &used);
             let parts = CHUNK.parts(&record);
             let again: Vec<Covering> = parts.models().collect();
-            prop_assert_eq!(pack(&table, &again), record, "packing a record's own models changes nothing");
+            prop_assert_eq!(&pack(&table, &again), &record, "packing a record's own models changes nothing");
+            for &(offset, entry) in &later {
+                table[offset] = entry;
+            }
+            let newer = later.iter().map(|&(offset, _)| (offset as u16, table[offset]));
+            let (mut added, mut found) = (Vec::new(), Vec::new());
+            let bytes = Packer::new(512).add_outliers(&parts, newer, CHUNK.most_bytes(), &mut added);
+            if let Some(bytes) = bytes {
+                prop_assert_eq!(bytes, added.len());
+                CHUNK.decode(&lists, &added, &mut found);
+                prop_assert_eq!(&found, &table);
+            }
+            prop_assert!(bytes.is_some() || !again.is_empty(), "without models nothing is to be made anew");
         }
     }
 }

@@ -76,6 +76,12 @@ impl Merge for Merger<'_> {
             return None;
         }
         let chunk = Map::chunk_of(&self.shape, number);
+        if !self.cache.has_trained(number) {
+            let (parts, newer) = (chunk.parts(old), self.cache.dirty_points(number));
+            if let Some(bytes) = self.packer.add_outliers(&parts, newer, room, page) {
+                return Some((bytes, self.waits));
+            }
+        }
         chunk.decode(self.lists, old, self.table);
         let newer = Map::newer(self.cache, self.lists, &self.shape, number, self.table);
         self.looked_at += newer + u64::from(self.shape.chunk_lpas);

@@ -113,8 +113,8 @@ impl Node {
 /// What was put out of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOut {
-    /// A point mapping, a model, an identifier or an empty node.
-    Something,
+    /// So many point mappings, models and identifiers.
+    Things(u64),
     /// Nothing: this chunk has to be written back first.
     Dirty(u32),
 }
@@ -496,6 +496,7 @@ impl Cache {
         }
         let at = self.free_held;
         self.free_held = std::mem::replace(&mut self.held[at as usize], held).next;
+        prefetch_index(&self.held, self.free_held as usize);
         at
     }
 
@@ -566,6 +567,21 @@ impl Cache {
         })
     }
 
+    /// Whether there are such models.
+    pub fn has_trained(&self, chunk: u32) -> bool {
+        self.nodes[chunk as usize].trained_count > 0
+    }
+
+    /// The offset and entry of each point mapping of a chunk that is newer than flash, ascending.
+    pub fn dirty_points(&self, chunk: u32) -> impl Iterator<Item = (u16, u32)> + '_ {
+        let (first, end) = self.lpns_of(chunk);
+        let points = std::iter::successors(self.points.next_present(first, end), move |lpn| {
+            self.points.next_present(Lpn(lpn.0 + 1), end)
+        });
+        let entries = points.filter_map(move |lpn| Some(((lpn.0 - first.0) as u16, self.point(lpn)?)));
+        entries.filter(|(_, point)| point.is_dirty()).map(|(offset, point)| (offset, point.ppn))
+    }
+
     /// A model by the number that [`Cache::trained`] gave.
     pub fn model(&self, number: u32) -> LinearModel {
         self.held[number as usize].own.model
@@ -599,8 +615,13 @@ impl Cache {
     /// Forgets the head of a chunk. Returns the bytes that it took.
     pub fn drop_head(&mut self, chunk: u32) -> u64 {
         let before = self.models * MODEL_BYTES + self.identifiers;
-        while self.nodes[chunk as usize].model_count > 0 {
-            self.drop_last_model(chunk as usize);
+        let node = &mut self.nodes[chunk as usize];
+        if node.model_count > 0 {
+            // The list as a whole becomes the head of that of free places.
+            self.held[node.last_model as usize].next = self.free_held;
+            self.free_held = node.models;
+            self.models -= u64::from(node.model_count);
+            (node.models, node.last_model, node.model_count) = (NONE, NONE, 0);
         }
         self.drop_identifier(chunk as usize);
         before - self.models * MODEL_BYTES - self.identifiers
@@ -618,8 +639,10 @@ impl Cache {
         let last = self.nodes[chunk].last_model;
         self.unlink_model(chunk, last);
         self.free(last);
-        // Often the next to go.
-        prefetch_index(&self.held, self.nodes[chunk].last_model as usize);
+        // The one before the next to go, which that one's removal touches.
+        if let Some(next) = self.held.get(self.nodes[chunk].last_model as usize) {
+            prefetch_index(&self.held, next.prev as usize);
+        }
         self.nodes[chunk].model_count -= 1;
         self.nodes[chunk].missing_models += 1;
     }
@@ -642,56 +665,63 @@ impl Cache {
         self.coldest_first().take(coldest).find(|&chunk| self.is_dirty(chunk))
     }
 
-    /// Puts something out, in the order of the paper: of the coldest node the last clean outlier mapping;
-    /// when it has none, but something newer than flash, that has to be written back; else its last
-    /// model; with the last one, the identifier. `None`: the cache is empty.
-    pub fn put_out(&mut self) -> Option<PutOut> {
+    /// Puts out, in the order of the paper, what takes up to `bytes` bytes: of the coldest node the last
+    /// clean outlier mappings; when it has none, but something newer than flash, that has to be written
+    /// back; else its last models; with the last one, the identifier. `None`: the cache is empty.
+    pub fn put_out(&mut self, bytes: u64) -> Option<PutOut> {
         let chunk = self.coldest()?;
         let node = &self.nodes[chunk as usize];
-        if !node.clean.is_empty() {
-            self.drop_clean_point(chunk);
-        } else if node.is_dirty() {
+        if node.clean.is_empty() && node.is_dirty() {
             return Some(PutOut::Dirty(chunk));
-        } else {
-            self.drop_of_head(chunk);
         }
-        self.leave_if_empty(chunk);
-        Some(PutOut::Something)
+        Some(PutOut::Things(self.put_out_of(chunk, bytes)))
     }
 
-    /// Puts out something clean of the first of so many least recently used chunks that has such a thing.
-    /// `false`: none has.
-    pub fn put_out_clean(&mut self, coldest: usize) -> bool {
+    /// The same of what is clean in the first of so many least recently used chunks that has such a thing.
+    /// Returns how many things went; 0: none has any.
+    pub fn put_out_clean(&mut self, coldest: usize, bytes: u64) -> u64 {
         let has_clean = |&chunk: &u32| {
             let node = &self.nodes[chunk as usize];
             !node.clean.is_empty() || node.has_identifier
         };
         let found = self.coldest_first().take(coldest).find(has_clean);
-        let Some(chunk) = found else { return false };
-        if self.nodes[chunk as usize].clean.is_empty() {
-            self.drop_of_head(chunk);
-        } else {
-            self.drop_clean_point(chunk);
-        }
+        found.map_or(0, |chunk| self.put_out_of(chunk, bytes))
+    }
+
+    /// Puts clean outlier mappings of a chunk out, or, when it has none, some of its head.
+    fn put_out_of(&mut self, chunk: u32, bytes: u64) -> u64 {
+        let things = match self.nodes[chunk as usize].clean.is_empty() {
+            true => self.drop_of_head(chunk, bytes),
+            false => self.drop_clean_points(chunk, bytes),
+        };
         self.leave_if_empty(chunk);
-        true
+        things
     }
 
-    /// Drops the clean outlier mapping of a chunk that was used least recently.
-    fn drop_clean_point(&mut self, chunk: u32) {
-        let list = &mut self.nodes[chunk as usize].clean;
-        let slot = list.tail();
-        self.points.unlink(list, slot);
-        self.points.remove(slot);
-    }
-
-    /// Drops the last model of a chunk; with the only one, the identifier.
-    fn drop_of_head(&mut self, chunk: u32) {
-        if self.nodes[chunk as usize].model_count > 1 {
-            self.drop_last_model(chunk as usize);
-        } else {
-            self.drop_head(chunk);
+    /// Drops the clean outlier mappings of a chunk that were used least recently, until `bytes` bytes are
+    /// free or there are none. Returns how many.
+    fn drop_clean_points(&mut self, chunk: u32, bytes: u64) -> u64 {
+        let (list, mut dropped) = (&mut self.nodes[chunk as usize].clean, 0);
+        while !list.is_empty() && dropped * POINT_BYTES < bytes {
+            let slot = list.tail();
+            self.points.unlink(list, slot);
+            self.points.expect_removal(list);
+            self.points.remove(slot);
+            dropped += 1;
         }
+        dropped
+    }
+
+    /// Drops the last models of a chunk, until `bytes` bytes are free; with the only one, the identifier.
+    /// Returns how many things.
+    fn drop_of_head(&mut self, chunk: u32, bytes: u64) -> u64 {
+        let (models, wanted) = (self.nodes[chunk as usize].model_count, bytes.div_ceil(MODEL_BYTES));
+        if wanted >= u64::from(models) {
+            self.drop_head(chunk);
+            return u64::from(models.max(1));
+        }
+        (0..wanted).for_each(|_| self.drop_last_model(chunk as usize));
+        wanted
     }
 
     /// Drops the node of a chunk that holds nothing.
