@@ -1,9 +1,15 @@
 //! A sequence goes straight to new homes.
 //!
-//! When a long sequence comes to the first page of a region (the groups that consecutive pages lie in by
-//! turns), each group of it gets a log block in which its pages stand in place. When the last page is
-//! written, these blocks become the homes, and the old homes are erased: no page is copied. When the sequence
-//! ends before, they are log blocks like others.
+//! When a long sequence comes to a region (the groups that consecutive pages lie in by turns), each group of
+//! it gets a log block in which its pages stand in place. When the last page is written, these blocks become
+//! the homes, and the old homes are erased: no page is copied. When the sequence ends before, they are log
+//! blocks like others.
+//!
+//! A sequence that begins or becomes long in the middle of a region, or leaves some pages out, has the pages
+//! before it copied first. That is less than a merge of the group would copy, and a file system that takes
+//! the next free space goes on there with its next file. The pages that are left out are copied only for a
+//! sequence that is long again behind them: a single page further on would else take the place of all
+//! between. Where places of log pages are on flash, a region is written from its first page or not at all.
 
 use super::{Tide, HOME_PAGES, KEPT};
 use crate::counters::Cause;
@@ -134,18 +140,23 @@ impl Tide {
     ) -> Result<Option<Done>, Fault> {
         let region = group / self.rises.width;
         let within = lpn.0 - region * self.rises.span;
-        let rises = self.rises.rises.iter();
-        let found = rises.enumerate().find(|(_, rise)| rise.region == region && rise.next == within);
-        let Some((index, _)) = found else { return Ok(None) };
+        let may_copy = self.map.is_none() && !Tide::is_merging(self, group);
+        let takes = |rise: &Rise| rise.region == region && rise.next == within;
+        let Some(index) = self.rises.rises.iter().position(takes) else { return Ok(None) };
         let place = (group % self.rises.width) as usize;
-        if offset == 0 {
+        let mut block = self.rises.rises[index].blocks[place];
+        if block == NONE {
             if self.room(core) == 0 {
                 return self.end_rise(core, flash, index).map(|()| None);
             }
-            self.rises.rises[index].blocks[place] = core.open_log_on(flash, core.layout().unit_of(group))?;
+            block = core.open_log_on(flash, core.layout().unit_of(group))?;
+            self.rises.rises[index].blocks[place] = block;
+        }
+        if core.pool.next(block) < offset && !(may_copy && core.copy_up_to(flash, group, block, offset)?) {
+            return self.end_rise(core, flash, index).map(|()| None);
         }
         let rise = &mut self.rises.rises[index];
-        let Some(done) = core.write_next(flash, rise.blocks[place], lpn, at)? else {
+        let Some(done) = core.write_next(flash, block, lpn, at)? else {
             return self.end_rise(core, flash, index).map(|()| None);
         };
         flash.counters.count(&HOME_PAGES, 1);
@@ -157,16 +168,25 @@ impl Tide {
         Ok(Some(done))
     }
 
-    /// Begins a region, if a long sequence has come to its first page, and there is room.
+    /// Begins a region, or goes on with it, if a long sequence has come to it, and there is room.
     pub(super) fn begin_rise(&mut self, core: &Core, page: HostPage, group: u32) -> bool {
         let (region, width) = (group / self.rises.width, self.rises.width);
-        let is_first = page.lpn.0 == region * self.rises.span;
-        if !is_first || !self.rises.is_long(page) || self.room(core) < width + KEPT {
+        let within = page.lpn.0 - region * self.rises.span;
+        if (within > 0 && self.map.is_some()) || !self.rises.is_long(page) {
             return false;
         }
         let clock = self.rises.clock;
+        if let Some(rise) = self.rises.rises.iter_mut().find(|rise| rise.region == region) {
+            // It goes on behind what it leaves out.
+            let goes_on = rise.next < within;
+            rise.next = rise.next.max(within);
+            return goes_on;
+        }
+        if self.room(core) < width + KEPT {
+            return false;
+        }
         let Some(rise) = self.rises.rises.iter_mut().find(|rise| rise.region == NONE) else { return false };
-        (rise.region, rise.next, rise.used) = (region, 0, clock);
+        (rise.region, rise.next, rise.used) = (region, within, clock);
         true
     }
 
