@@ -468,8 +468,8 @@ impl<N: Nand> Flash<N> {
     /// What a page in the first row of a superblock waits for.
     ///
     /// A block that held nothing when the superblock was erased could take a page before the others are
-    /// erased, and before what supersedes their pages is on flash. A power cut would then leave these pages in
-    /// a superblock that looks as if it had been opened anew.
+    /// erased, and before what supersedes their pages is on flash. A power cut would then leave these pages
+    /// in a superblock that looks as if it had been opened anew.
     ///
     /// For the host it also keeps the collection reserve in time, not only in the order of calls: a
     /// superblock that the host begins waits until the next `reserve` free ones are erased. Else host writes
