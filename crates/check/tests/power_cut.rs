@@ -65,14 +65,15 @@ fn groups_with_blocks_of_their_own_survive_power_cuts() {
     }
 }
 
-/// Seeds of devices that once refused a write although there was room (two), or whose recovery took pages of
-/// a superblock's older opening for its own (the last).
+/// Seeds of devices that once refused a write although there was room (two), whose recovery took pages of a
+/// superblock's older opening for its own, or that had more valid pages in a superblock than good blocks have.
 #[test]
 fn groups_with_blocks_of_their_own_find_room_on_any_device() {
     let cases = [
         (15_891_611, false, 76),
         (70, true, 400),
         (130_703_613, true, 332),
+        (127_600_591, true, 61),
         (fresh_seed(), false, 400),
         (fresh_seed(), true, 400),
     ];

@@ -263,7 +263,9 @@ impl OwnBlocks {
         self.invalid.fill(0);
         for superblock in Self::superblocks(flash) {
             if let Some(owner) = self.owner(flash, superblock) {
-                let spent = flash.space.capacity_of(superblock) - flash.space.valid_in(superblock);
+                // A block that was retired may hold valid pages still, and no longer counts.
+                let capacity = flash.space.capacity_of(superblock);
+                let spent = capacity.saturating_sub(flash.space.valid_in(superblock));
                 self.invalid[owner as usize] += spent;
             }
         }
