@@ -66,7 +66,8 @@ fn groups_with_blocks_of_their_own_survive_power_cuts() {
 }
 
 /// Seeds of devices that once refused a write although there was room (two), whose recovery took pages of a
-/// superblock's older opening for its own, or that had more valid pages in a superblock than good blocks have.
+/// superblock's older opening for its own, or that had a superblock with more valid pages than its good
+/// blocks have.
 #[test]
 fn groups_with_blocks_of_their_own_find_room_on_any_device() {
     let cases = [
