@@ -98,10 +98,13 @@ fn suite<S: Scheme>(
         ("refusing what cannot be done", Run::refuse),
         ("doing the same twice", Run::repeat),
     ];
-    let parameters = schemes::parameters(scheme, parameters);
+    let all = schemes::parameters(scheme, parameters);
     let mut run =
-        Run { seed, parameters, report: ConformanceReport::default(), of: std::marker::PhantomData };
-    let finding = |what, error| Failure { conformance: true, ..Failure::new(scheme, seed, what, error) };
+        Run { seed, parameters: all, report: ConformanceReport::default(), of: std::marker::PhantomData };
+    let finding = |what, error| {
+        let found = Failure::new(scheme, seed, what, error);
+        Failure { conformance: true, ..found.with_parameters(parameters) }
+    };
     for (what, part) in parts {
         match catch_unwind(AssertUnwindSafe(|| part(&mut run))) {
             Ok(Ok(())) => {}

@@ -70,7 +70,7 @@ impl Victim {
 
     fn take<N: Nand>(flash: &mut Flash<N>, superblock: u32, cause: Cause) -> Victim {
         let valid = flash.space.valid_in(superblock);
-        let gain = flash.space.capacity_of(superblock).saturating_sub(valid).max(1);
+        let gain = flash.gain_of(superblock).max(1);
         flash.space.collect(superblock);
         let (cursor, end) = flash.space.pages_of(superblock);
         let units = flash.nand().geometry().units();

@@ -168,6 +168,12 @@ impl<N: Nand> Flash<N> {
         self.space.free_superblocks()
     }
 
+    /// Pages that emptying a superblock gains. A block that was retired may hold valid pages still, and no
+    /// longer counts as room.
+    pub(crate) fn gain_of(&self, superblock: u32) -> u32 {
+        self.space.capacity_of(superblock).saturating_sub(self.space.valid_in(superblock))
+    }
+
     /// Valid pages that hold user data, copies of a collection under way included.
     pub fn valid_pages(&self) -> u64 {
         self.space.valid_pages(PageKind::Data)

@@ -263,10 +263,7 @@ impl OwnBlocks {
         self.invalid.fill(0);
         for superblock in Self::superblocks(flash) {
             if let Some(owner) = self.owner(flash, superblock) {
-                // A block that was retired may hold valid pages still, and no longer counts.
-                let capacity = flash.space.capacity_of(superblock);
-                let spent = capacity.saturating_sub(flash.space.valid_in(superblock));
-                self.invalid[owner as usize] += spent;
+                self.invalid[owner as usize] += flash.gain_of(superblock);
             }
         }
         for group in 0..self.groups() {
@@ -310,12 +307,10 @@ impl OwnBlocks {
     /// The superblock with user data, closed or of a group, that gains the most pages when it is emptied.
     /// That of a group is closed.
     fn emptiest<N: Nand>(&mut self, flash: &mut Flash<N>) -> Room {
-        let gain =
-            |flash: &Flash<N>, it: u32| flash.space.capacity_of(it).saturating_sub(flash.space.valid_in(it));
-        let closed = flash.space.fewest_valid().map_or(0, |it| gain(flash, it));
+        let closed = flash.space.fewest_valid().map_or(0, |it| flash.gain_of(it));
         let open = (0..self.groups()).filter(|&it| !self.receives(it)).filter_map(|group| {
             let (superblock, _) = flash.space.frontier(Self::own(group))?;
-            Some((gain(flash, superblock), std::cmp::Reverse(group), superblock))
+            Some((flash.gain_of(superblock), std::cmp::Reverse(group), superblock))
         });
         match open.max().filter(|&(gain, ..)| gain > closed) {
             Some((_, std::cmp::Reverse(group), superblock)) => {
