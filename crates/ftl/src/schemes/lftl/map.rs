@@ -1,6 +1,6 @@
 //! The mapping: TP nodes in memory and chunks on flash; lookups, updates, trims.
 
-use super::cache::{Answer, Cache, PutOut, MODEL_BYTES, NODE_BYTES, POINT_BYTES};
+use super::cache::{Answer, Cache, MODEL_BYTES, NODE_BYTES, POINT_BYTES};
 use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
 use super::open::Open;
 use super::record::{bit, identifier_bytes, set_bit, Bits, Chunk, Covering, Packer, Parts};
@@ -17,8 +17,11 @@ use std::ops::{Range, RangeInclusive};
 const LINEAR_BYTES: usize = 48;
 /// Bytes made free before a translation page is read: what most misses need.
 const USUAL_BYTES: u64 = NODE_BYTES + 2 * MODEL_BYTES + 2 * POINT_BYTES;
-/// So many of the least recently used chunks are looked at by a host write for one to write back.
+/// Of so many of the least recently used chunks the one with most that is newer than on flash is written back.
 const COLDEST: usize = 33;
+/// Eighths of the cache that may be newer than on flash, beyond which host writes write back; idle moments
+/// begin an eighth earlier.
+pub(super) const MOST_DIRTY: u64 = 4;
 /// Bytes kept free for the directory when the head of a chunk is loaded.
 const SPARE_BYTES: u64 = 128;
 
@@ -229,7 +232,7 @@ impl Map {
         rest: u32,
         at: Done,
     ) -> Result<Lookup> {
-        let mut at = self.make_way_to_load(flash, records, USUAL_BYTES, at)?;
+        let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, at)?;
         loop {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
                 return Ok(Lookup::new(None, at, How::CachedEntry));
@@ -239,7 +242,7 @@ impl Map {
             let unpacked = parts.looked_at(wanted.outliers.clone());
             let known = flash.compute_in_slices(unpacked * self.shape.train_ns, read);
             let before = self.write_backs;
-            at = self.make_way_to_load(flash, records, wanted.bytes, known)?;
+            at = self.make_way(flash, records, wanted.bytes, Cause::Translation, known)?;
             if self.write_backs != before {
                 // What was written back to make way may have been in this very page.
                 continue;
@@ -318,13 +321,13 @@ impl Map {
             let parts = self.chunk(ahead).parts(record);
             let need = NODE_BYTES + self.cache.head_bytes(&parts);
             while let Some(missing) = self.missing(need) {
-                let is_last = self.cache.coldest() == Some(number);
-                match if is_last { None } else { self.cache.put_out(missing) } {
-                    Some(PutOut::Things(count)) => all.replaced += count,
-                    _ => return all,
+                if self.cache.coldest_clean().is_none_or(|coldest| coldest == number) {
+                    return all;
                 }
+                all.replaced += self.cache.put_out(missing);
             }
             self.cache.set_head(ahead, &parts, 0..=self.shape.chunk_lpas as u16 - 1, known);
+            self.cache.touch(ahead);
             self.cache.touch(number);
             all.models += u64::from(parts.model_count());
             all.unpacked += u64::from(parts.model_count() + parts.outlier_count());
@@ -367,28 +370,9 @@ impl Map {
 
     // Replacement
 
-    /// Makes `bytes` bytes free for what a read loads: first of what is clean in the coldest chunks, even
-    /// where a colder one is newer than on flash, so that fewer reads wait for a write-back.
-    fn make_way_to_load<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        bytes: u64,
-        at: Done,
-    ) -> Result<Done> {
-        while let Some(missing) = self.missing(bytes) {
-            let count = self.cache.put_out_clean(COLDEST, missing);
-            flash.counters.replaced += count;
-            if count == 0 {
-                break;
-            }
-        }
-        self.make_way(flash, records, bytes, Cause::Translation, at)
-    }
-
-    /// Makes `bytes` bytes free, in the order of the paper. Completes when what had to be written is. Where
-    /// that is more than one translation page, none waits for another: an aged chunk frees so few bytes that
-    /// a miss needs up to 16, and one after the other they were the slowest reads.
+    /// Makes `bytes` bytes free: of what is clean as long as there is any. Completes when what had to be
+    /// written is. Where that is more than one translation page, none waits for another: an aged chunk frees
+    /// so few bytes that a miss needs up to 16, and one after the other they were the slowest reads.
     pub fn make_way<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -399,33 +383,37 @@ impl Map {
     ) -> Result<Done> {
         let mut done = at;
         while let Some(missing) = self.missing(bytes) {
-            match self.cache.put_out(missing) {
-                Some(PutOut::Things(count)) => flash.counters.replaced += count,
-                Some(PutOut::Dirty(chunk)) => {
-                    flash.counters.replaced_dirty += 1;
-                    let written = self.write_back(flash, records, chunk, false, cause, at)?;
-                    done = flash.join(done, written);
-                }
-                None => panic!("{} bytes are not enough for one chunk", self.shape.budget),
+            let count = self.cache.put_out(missing);
+            flash.counters.replaced += count;
+            if count > 0 {
+                continue;
             }
+            let Some(chunk) = self.cache.to_write_back(COLDEST) else {
+                panic!("{} bytes are not enough for one chunk", self.shape.budget)
+            };
+            flash.counters.replaced_dirty += 1;
+            let written = self.write_back(flash, records, chunk, false, cause, at)?;
+            done = flash.join(done, written);
         }
         Ok(done)
     }
 
-    /// Writes back a chunk that will soon be in the way of a request, so that fewer reads have to: in idle
-    /// moments, and with host writes, which wait for it. Were it done by reads, or waited for by nobody,
-    /// write-backs would pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and
-    /// more, in place of 3.6. `None`: no chunk is in the way.
+    /// Writes back one translation page when what is newer than on flash takes more than a share of the
+    /// cache, in eighths. So there is always something clean for what a read loads. Host writes do it and wait
+    /// for it, and idle moments do it earlier. Were it done by reads, or waited for by nobody, write-backs would
+    /// pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more, in place of 3.6.
     pub fn write_ahead<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
+        eighths: u64,
         at: Done,
     ) -> Result<Option<Done>> {
-        if flash.full || self.bytes() + USUAL_BYTES <= self.shape.budget {
+        let room = self.shape.budget - self.fixed_bytes() - self.directory_bytes;
+        if flash.full || 8 * self.cache.dirty_bytes() <= eighths * room {
             return Ok(None);
         }
-        let Some(chunk) = self.cache.dirty_among(COLDEST) else { return Ok(None) };
+        let Some(chunk) = self.cache.to_write_back(COLDEST) else { return Ok(None) };
         flash.counters.replaced_dirty += 1;
         let cause = Cause::Translation;
         let written = self.write_back(flash, records, chunk, true, cause, at)?;

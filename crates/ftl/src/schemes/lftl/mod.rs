@@ -291,9 +291,9 @@ impl Mapping for Map {
         }
     }
 
-    /// Writes back what is newer than on flash in the coldest chunks: no read has to wait for that later.
+    /// Writes back before host writes have to.
     fn tidy<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records) -> Result<Option<Done>> {
-        self.write_ahead(flash, records, Done::READY)
+        self.write_ahead(flash, records, map::MOST_DIRTY - 1, Done::READY)
     }
 
     fn expect<N: Nand>(&self, _flash: &Flash<N>, _records: &Records, lpn: Lpn, _soon: bool) {
@@ -340,7 +340,7 @@ impl Update for Map {
             return Ok(Lookup { done, ..old });
         };
         let done = self.put(flash, records, lpn, ppn, programmed, Cause::Translation, old.done)?;
-        let done = self.write_ahead(flash, records, done)?.unwrap_or(done);
+        let done = self.write_ahead(flash, records, map::MOST_DIRTY, done)?.unwrap_or(done);
         if let Some((_, local)) = self.lists.local(ppn) {
             self.open.programmed(lpn, local);
         }

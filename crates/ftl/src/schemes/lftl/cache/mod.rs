@@ -10,7 +10,7 @@
 //! before those on flash. What is newer than flash is never put out. Of the rest any part may be missing: the
 //! answer is then [`Answer::Missing`].
 //!
-//! What is charged: [`NODE_BYTES`] a node (its number, two LRU links, heads and lengths of its lists),
+//! What is charged: [`NODE_BYTES`] a node (its number, two times two LRU links, heads and lengths of its lists),
 //! [`POINT_BYTES`] a point mapping and 8 bytes a model, as the paper has them, and 2 more a model for the
 //! last LPA that it covers, which the record needs not say; the identifier as it is on flash. And
 //! [`Cache::slack`].
@@ -26,7 +26,7 @@ use prefetch_index::prefetch_index;
 use std::ops::{Range, RangeInclusive};
 
 /// Bytes of a TP node.
-pub const NODE_BYTES: u64 = 12;
+pub const NODE_BYTES: u64 = 16;
 /// Bytes of a point mapping.
 pub const POINT_BYTES: u64 = 8;
 /// Bytes of a model.
@@ -60,6 +60,8 @@ struct Node {
     is_present: bool,
     /// Neighbours in the order of use.
     links: Links,
+    /// It is in the list of nodes with something clean.
+    has_clean: bool,
     /// Clean outlier mappings, most recently used first.
     clean: List,
     /// Outlier mappings newer than flash, and log mappings.
@@ -86,6 +88,7 @@ struct Node {
 const ABSENT: Node = Node {
     is_present: false,
     links: Links::NONE,
+    has_clean: false,
     clean: List::EMPTY,
     dirty: 0,
     logs: 0,
@@ -110,14 +113,13 @@ impl Node {
     }
 }
 
-/// What was put out of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PutOut {
-    /// So many point mappings, models and identifiers.
-    Things(u64),
-    /// Nothing: this chunk has to be written back first.
-    Dirty(u32),
+/// A node's neighbours among those with something clean.
+#[derive(Clone, Copy, Debug)]
+struct Clean {
+    links: Links,
 }
+
+linked!(Clean);
 
 /// TP nodes and their lists.
 #[derive(Clone, Debug)]
@@ -130,6 +132,9 @@ pub struct Cache {
     free_held: u32,
     /// Nodes, the most recently used first.
     used: List,
+    /// Those with something clean, in the order of what was looked up; by chunk.
+    clean: List,
+    clean_links: Vec<Clean>,
     clock: u64,
     models: u64,
     identifiers: u64,
@@ -153,6 +158,8 @@ impl Cache {
             held: Vec::with_capacity(lpns.min((bytes / MODEL_BYTES) as usize + 1)),
             free_held: NONE,
             used: List::EMPTY,
+            clean: List::EMPTY,
+            clean_links: vec![Clean { links: Links::NONE }; chunks as usize],
             clock: 0,
             models: 0,
             identifiers: 0,
@@ -180,6 +187,11 @@ impl Cache {
     /// All bytes charged.
     pub fn bytes(&self) -> u64 {
         self.parts().iter().sum::<u64>() + self.slack()
+    }
+
+    /// Bytes of what is newer than on flash, without nodes.
+    pub fn dirty_bytes(&self) -> u64 {
+        (self.dirty_points + self.logs) * POINT_BYTES + self.trained * MODEL_BYTES
     }
 
     /// Bytes of log mappings.
@@ -232,6 +244,25 @@ impl Cache {
     pub fn touch(&mut self, chunk: u32) {
         if self.has(chunk) {
             self.used.touch(&mut self.nodes, chunk);
+            if self.nodes[chunk as usize].has_clean {
+                self.clean.touch(&mut self.clean_links, chunk);
+            }
+        }
+    }
+
+    /// Lists a node among those with something clean, or takes it out. One that was not listed goes to the
+    /// end: what nobody asked for goes first.
+    fn list_clean(&mut self, chunk: u32) {
+        let node = &mut self.nodes[chunk as usize];
+        let has_clean = node.has_identifier || !node.clean.is_empty();
+        if has_clean == node.has_clean {
+            return;
+        }
+        node.has_clean = has_clean;
+        if has_clean {
+            self.clean.push_back(&mut self.clean_links, chunk);
+        } else {
+            self.clean.unlink(&mut self.clean_links, chunk);
         }
     }
 
@@ -397,6 +428,7 @@ impl Cache {
         let slot = self.points.insert(lpn, entry, known);
         self.points.get_mut(slot).set_used(self.clock);
         self.points.push_front(&mut self.nodes[chunk].clean, slot);
+        self.list_clean(chunk as u32);
     }
 
     /// Sets the point mapping of an LPN, newer than flash from now on: a log mapping, or an outlier.
@@ -404,7 +436,7 @@ impl Cache {
     pub fn set(&mut self, lpn: Lpn, entry: u32, done: Done, logs: bool) -> bool {
         let chunk = self.node_of(lpn);
         self.enter(chunk as u32);
-        self.touch(chunk as u32);
+        self.used.touch(&mut self.nodes, chunk as u32);
         let (slot, was_log) = match self.points.find(lpn) {
             Some(slot) => {
                 let was_log = Self::is_log(self.points.get(slot));
@@ -478,6 +510,7 @@ impl Cache {
         let (dirty, log) = (self.points.get(slot).is_dirty(), Self::is_log(self.points.get(slot)));
         if !dirty {
             self.points.unlink(&mut self.nodes[chunk].clean, slot);
+            self.list_clean(chunk as u32);
             return;
         }
         let count = if log { &mut self.logs } else { &mut self.dirty_points };
@@ -610,6 +643,7 @@ impl Cache {
         node.missing_models = parts.model_count() - kept;
         (node.has_identifier, node.bits, node.known) = (true, parts.identifier(), known);
         self.identifiers += identifier_bytes(node.outliers, self.lpas);
+        self.list_clean(chunk);
     }
 
     /// Forgets the head of a chunk. Returns the bytes that it took.
@@ -649,43 +683,38 @@ impl Cache {
 
     // Replacement
 
-    /// The least recently used chunk.
-    pub fn coldest(&self) -> Option<u32> {
-        Some(self.used.tail()).filter(|&chunk| chunk != NONE)
-    }
-
     /// All chunks that it holds something of, from the least recently used one.
     fn coldest_first(&self) -> impl Iterator<Item = u32> + '_ {
         let next = |&chunk: &u32| Some(self.nodes[chunk as usize].links.prev).filter(|&prev| prev != NONE);
-        std::iter::successors(self.coldest(), next)
+        std::iter::successors(Some(self.used.tail()).filter(|&chunk| chunk != NONE), next)
     }
 
-    /// Of so many least recently used chunks the first one with something newer than on flash.
-    pub fn dirty_among(&self, coldest: usize) -> Option<u32> {
-        self.coldest_first().take(coldest).find(|&chunk| self.is_dirty(chunk))
-    }
-
-    /// Puts out, in the order of the paper, what takes up to `bytes` bytes: of the coldest node the last
-    /// clean outlier mappings; when it has none, but something newer than flash, that has to be written
-    /// back; else its last models; with the last one, the identifier. `None`: the cache is empty.
-    pub fn put_out(&mut self, bytes: u64) -> Option<PutOut> {
-        let chunk = self.coldest()?;
-        let node = &self.nodes[chunk as usize];
-        if node.clean.is_empty() && node.is_dirty() {
-            return Some(PutOut::Dirty(chunk));
-        }
-        Some(PutOut::Things(self.put_out_of(chunk, bytes)))
-    }
-
-    /// The same of what is clean in the first of so many least recently used chunks that has such a thing.
-    /// Returns how many things went; 0: none has any.
-    pub fn put_out_clean(&mut self, coldest: usize, bytes: u64) -> u64 {
-        let has_clean = |&chunk: &u32| {
+    /// The chunk to write back: of so many least recently used ones that with most that is newer than on
+    /// flash, or the first one behind them that has such a thing.
+    pub fn to_write_back(&self, coldest: usize) -> Option<u32> {
+        let newer = |&chunk: &u32| {
             let node = &self.nodes[chunk as usize];
-            !node.clean.is_empty() || node.has_identifier
+            node.dirty + node.logs + node.trained_count
         };
-        let found = self.coldest_first().take(coldest).find(has_clean);
-        found.map_or(0, |chunk| self.put_out_of(chunk, bytes))
+        let (mut most, mut found) = (0, None);
+        for chunk in self.coldest_first().take(coldest) {
+            if newer(&chunk) > most {
+                (most, found) = (newer(&chunk), Some(chunk));
+            }
+        }
+        found.or_else(|| self.coldest_first().skip(coldest).find(|chunk| newer(chunk) > 0))
+    }
+
+    /// The chunk of which something clean goes next.
+    pub fn coldest_clean(&self) -> Option<u32> {
+        Some(self.clean.tail()).filter(|&chunk| chunk != NONE)
+    }
+
+    /// Puts out what is clean and takes up to `bytes` bytes, in the order of the paper: of the node that was
+    /// looked up least recently the last outlier mappings; when it has none, its last models; with the last
+    /// one, the identifier. Returns how many things went; 0: nothing is clean.
+    pub fn put_out(&mut self, bytes: u64) -> u64 {
+        self.coldest_clean().map_or(0, |chunk| self.put_out_of(chunk, bytes))
     }
 
     /// Puts clean outlier mappings of a chunk out, or, when it has none, some of its head.
@@ -694,6 +723,7 @@ impl Cache {
             true => self.drop_of_head(chunk, bytes),
             false => self.drop_clean_points(chunk, bytes),
         };
+        self.list_clean(chunk);
         self.leave_if_empty(chunk);
         things
     }
@@ -730,7 +760,7 @@ impl Cache {
         if node.clean.is_empty() && !node.is_dirty() && !node.has_identifier {
             self.used.unlink(&mut self.nodes, chunk);
             self.nodes[chunk as usize] = ABSENT;
-            if let Some(next) = self.coldest() {
+            if let Some(next) = self.coldest_clean() {
                 prefetch_index(&self.held, self.nodes[next as usize].last_model as usize);
             }
         }
@@ -762,11 +792,13 @@ impl Cache {
         }
         self.drop_hidden(chunk as usize, |_, _| true);
         self.nodes[chunk as usize].programmed = Done::READY;
+        self.list_clean(chunk);
     }
 
     /// Drops the head of a chunk, and its node if nothing is left.
     pub fn without_head(&mut self, chunk: u32) {
         self.drop_head(chunk);
+        self.list_clean(chunk);
         self.leave_if_empty(chunk);
     }
 
