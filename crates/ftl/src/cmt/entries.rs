@@ -150,14 +150,6 @@ impl Entries {
         self.index.expect(lpn);
     }
 
-    /// Starts bringing an LPN's entry into the processor's cache, if there is one.
-    #[inline]
-    pub fn expect_entry(&self, lpn: Lpn) {
-        if let Some(slot) = self.find(lpn) {
-            prefetch_index(&self.slots, slot as usize);
-        }
-    }
-
     /// Starts bringing into the processor's cache what removing the tail of a list will touch, beside the
     /// tail itself.
     #[inline]

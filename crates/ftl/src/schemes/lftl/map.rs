@@ -357,10 +357,13 @@ impl Map {
         // group.
         let logs = self.lists.has(ppn);
         let was_log = self.cache.set(lpn, ppn.0, programmed, logs);
+        let number = self.place(lpn).0;
+        let all_programmed = flash.join(self.cache.waits(number).1, programmed);
+        self.cache.set_programmed(number, all_programmed);
         self.logs[subspace] += u32::from(logs);
         self.logs[subspace] -= u32::from(was_log);
         self.keep_budget();
-        self.clean_below = self.clean_below.min(self.place(lpn).0);
+        self.clean_below = self.clean_below.min(number);
         if self.cache.log_bytes() > self.shape.log_bytes {
             let most = (0..self.logs.len()).max_by_key(|&at| (self.logs[at], std::cmp::Reverse(at)));
             self.train(flash, most.unwrap_or(0) as u32, Trained::All);
@@ -494,8 +497,7 @@ impl Map {
         let (start, group) = (chunk.first_lpa + range.start as u16, LinearModel::NOWHERE);
         let model = LinearModel { start, group, ..LinearModel::default() };
         let own = Covering { first: range.start as u16, last: range.end as u16 - 1, model };
-        let (known, programmed) = self.cache.waits(number);
-        self.cache.train(number, own, known, programmed);
+        self.cache.train(number, own, self.cache.waits(number).0);
         self.keep_budget();
         self.clean_below = self.clean_below.min(number);
     }

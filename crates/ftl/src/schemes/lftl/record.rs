@@ -195,8 +195,7 @@ impl<'a> Parts<'a> {
     /// identifier or the words of a bitmap, whose ones are counted, and the point mappings that are taken.
     pub fn looked_at(&self, offsets: RangeInclusive<u16>) -> u64 {
         let identifier = self.identifier.len().div_ceil(if self.bitmap { 8 } else { 2 });
-        let mut taken = 0;
-        self.each_outlier_in(offsets, |_, _| taken += 1);
+        let taken = u64::from(ones(&self.identifier(), *offsets.start(), *offsets.end()));
         u64::from(self.model_count()) + identifier as u64 + taken
     }
 
@@ -355,17 +354,16 @@ impl Packer {
         record: &mut Vec<u8>,
     ) -> Option<usize> {
         let chunk = &old.chunk;
-        let mut bits = old.identifier();
-        let mut table = std::mem::take(&mut self.words);
-        table.clear();
-        table.resize(usize::from(chunk.lpas), UNMAPPED);
-        old.each_outlier(|offset, entry| table[usize::from(offset)] = entry);
+        let before = old.identifier();
+        let (mut bits, mut changed) = (before, Bits::default());
+        // Entries of those that changed; the others are not looked at.
+        self.words.resize(usize::from(chunk.lpas), UNMAPPED);
         for (offset, entry) in newer {
-            table[usize::from(offset)] = entry;
+            self.words[usize::from(offset)] = entry;
+            set_bit(&mut changed, offset);
             set_bit(&mut bits, offset);
             self.looked_at += 1;
         }
-        self.outliers = bits;
         let outliers = ones(&bits, 0, chunk.lpas - 1);
         // What is read of the old record, and the outliers that are written.
         self.looked_at += old.looked_at(0..=chunk.lpas - 1) + u64::from(outliers);
@@ -383,9 +381,13 @@ impl Packer {
             record.extend_from_slice(&models.to_le_bytes());
             record.extend_from_slice(&(outliers as u16).to_le_bytes());
             record.extend_from_slice(old.models);
-            self.write_outliers(chunk, &table, bitmap, outliers, record);
+            write_identifier(chunk, &bits, bitmap, record);
+            match chunk.point_bytes {
+                3 => splice_points::<3>(old.points, &before, &changed, &self.words, record),
+                4 => splice_points::<4>(old.points, &before, &changed, &self.words, record),
+                bytes => unreachable!("a point mapping takes 3 or 4 bytes, not {bytes}"),
+            }
         }
-        self.words = table;
         is_worth_it.then_some(bytes)
     }
 
@@ -403,30 +405,12 @@ impl Packer {
                 record.extend_from_slice(&model.to_bytes());
             }
         }
-        self.write_outliers(chunk, table, bitmap, usize::from(outliers), record);
-    }
-
-    /// Appends the identifier and the entries of the outliers, which `table` says.
-    fn write_outliers(
-        &self,
-        chunk: &Chunk,
-        table: &[u32],
-        bitmap: bool,
-        outliers: usize,
-        record: &mut Vec<u8>,
-    ) {
-        let bits = &self.outliers;
-        if bitmap {
-            let bytes = bits.iter().flat_map(|word| word.to_le_bytes());
-            record.extend(bytes.take(usize::from(chunk.lpas).div_ceil(8)));
-        } else {
-            each_bit(bits, |offset| record.extend_from_slice(&(chunk.first_lpa + offset).to_le_bytes()));
-        }
+        write_identifier(chunk, &self.outliers, bitmap, record);
         let at = record.len();
-        record.resize(at + outliers * chunk.point_bytes, 0);
+        record.resize(at + usize::from(outliers) * chunk.point_bytes, 0);
         match chunk.point_bytes {
-            3 => write_points::<3>(bits, table, &mut record[at..]),
-            4 => write_points::<4>(bits, table, &mut record[at..]),
+            3 => write_points::<3>(&self.outliers, table, &mut record[at..]),
+            4 => write_points::<4>(&self.outliers, table, &mut record[at..]),
             bytes => unreachable!("a point mapping takes 3 or 4 bytes, not {bytes}"),
         }
     }
@@ -606,6 +590,42 @@ fn mark(bits: &mut Bits, table: &[u32], offsets: Range<u16>, is_marked: impl Fn(
         bits[usize::from(from) / 64] |= word;
         from = end;
     }
+}
+
+/// Appends an identifier.
+fn write_identifier(chunk: &Chunk, bits: &Bits, bitmap: bool, record: &mut Vec<u8>) {
+    if bitmap {
+        let end = record.len() + usize::from(chunk.lpas).div_ceil(8);
+        bits.iter().for_each(|word| record.extend_from_slice(&word.to_le_bytes()));
+        record.truncate(end);
+    } else {
+        each_bit(bits, |offset| record.extend_from_slice(&(chunk.first_lpa + offset).to_le_bytes()));
+    }
+}
+
+/// Appends the point mappings of a record whose outliers were `before`, with the entries of those that
+/// `changed`, which `table` says, in their places.
+fn splice_points<const BYTES: usize>(
+    old: &[u8],
+    before: &Bits,
+    changed: &Bits,
+    table: &[u32],
+    record: &mut Vec<u8>,
+) {
+    // Outliers before a word, and bytes of the old ones that are done.
+    let (mut ranks, mut rank, mut at) = ([0; MOST_LPAS / 64], 0, 0);
+    for (place, word) in ranks.iter_mut().zip(before) {
+        (*place, rank) = (rank, rank + word.count_ones() as usize);
+    }
+    each_bit(changed, |offset| {
+        let word = usize::from(offset) / 64;
+        let below = before[word] & ((1 << (offset % 64)) - 1);
+        let end = BYTES * (ranks[word] + below.count_ones() as usize);
+        record.extend_from_slice(&old[at..end]);
+        record.extend_from_slice(&table[usize::from(offset)].to_le_bytes()[..BYTES]);
+        at = end + if bit(before, offset) { BYTES } else { 0 };
+    });
+    record.extend_from_slice(&old[at..]);
 }
 
 /// Writes the entries of the outliers, one behind the other.

@@ -1,6 +1,5 @@
 //! Training: models are made of log mappings, as many at once as the memory for it holds.
 
-use super::cache::Cache;
 use super::linear::LinearModel;
 use super::map::{Logged, Map, Trained};
 use super::open::Lane;
@@ -63,27 +62,20 @@ impl Map {
     fn gather(&mut self, lpns: Range<Lpn>, first: u32, which: Trained, left: &mut u32) -> Lpn {
         self.logged.clear();
         let (mut from, most) = (lpns.start, self.shape().set as usize);
-        // The chunk that is looked at, and its log mappings that have not been.
-        let (mut chunk, mut here) = (NONE, 0);
-        while let Some(lpn) = self.cache.next_point(from, lpns.end).filter(|_| *left > 0) {
+        // The chunk that is looked at.
+        let mut chunk = NONE;
+        while *left > 0 {
+            let Some(lpn) = self.cache.next_log(from, lpns.end) else { break };
             let number = self.place(lpn).0;
             let is_begun = std::mem::replace(&mut chunk, number) == number;
-            if !is_begun {
-                here = self.cache.logs_of(number);
-            }
-            if here == 0 {
-                from = self.first_lpn(number + 1);
-                continue;
-            }
             let room = most - self.logged.len();
-            if room == 0 || !(is_begun || self.logged.is_empty() || here as usize <= room) {
+            let fits = || self.logged.is_empty() || self.cache.logs_of(number) as usize <= room;
+            if room == 0 || !(is_begun || fits()) {
                 return lpn;
             }
             from = Lpn(lpn.0 + 1);
-            self.cache.expect_points_behind(lpn, lpns.end);
-            let Some(point) = self.cache.point(lpn).filter(|point| Cache::is_log(point)) else { continue };
             *left -= 1;
-            here -= 1;
+            let Some(point) = self.cache.point(lpn) else { unreachable!("LPN {} has no log mapping", lpn.0) };
             let Some((group, local)) = self.lists.local(Ppn(point.ppn)) else {
                 unreachable!("PPN {} was programmed in a block that is in no linear group", point.ppn)
             };
@@ -171,13 +163,10 @@ impl Map {
                 self.cache.is_outlier_in(*member);
                 alone += 1;
             } else if !members.is_empty() {
-                let (known, mut programmed) = self.cache.waits(number);
-                self.cache.remove_logs(number, members, |point| {
-                    programmed = flash.join(programmed, point.done);
-                });
-                let known = flash.join(known, trained);
+                self.cache.remove_logs(number, members);
+                let known = flash.join(self.cache.waits(number).0, trained);
                 let own = Covering { first: offset, last: offset + (end - lpn) as u16, model };
-                self.cache.train(number, own, known, programmed);
+                self.cache.train(number, own, known);
                 self.keep_budget();
             }
             lpn = end + 1;

@@ -8,7 +8,7 @@ use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::mapping::Pages;
 use crate::records::{Merge, Records};
-use nand::{Done, Lpn, Nand, Result};
+use nand::{Done, Nand, Result};
 use std::ops::Range;
 
 /// Marks the number of a model that is one of the record's.
@@ -79,9 +79,11 @@ impl Merge for Merger<'_> {
         if !self.cache.has_trained(number) {
             let (parts, newer) = (chunk.parts(old), self.cache.dirty_points(number));
             if let Some(bytes) = self.packer.add_outliers(&parts, newer, room, page) {
+                self.cache.say_models_stay(number, true);
                 return Some((bytes, self.waits));
             }
         }
+        self.cache.say_models_stay(number, false);
         chunk.decode(self.lists, old, self.table);
         let newer = Map::newer(self.cache, self.lists, &self.shape, number, self.table);
         self.looked_at += newer + u64::from(self.shape.chunk_lpas);
@@ -104,6 +106,10 @@ impl Merge for Merger<'_> {
         let parts = Map::chunk_of(&self.shape, number).parts(record);
         let wants = self.cache.wants_head(number) && self.leaves != Some(number);
         self.cache.cleaned(number, &parts);
+        let room = self.shape.budget.saturating_sub(self.others + self.cache.bytes());
+        if wants && self.cache.renew_identifier(number, &parts, room) {
+            return;
+        }
         let (known, _) = self.cache.waits(number);
         self.cache.drop_head(number);
         let bytes = self.others + self.cache.bytes() + self.cache.head_bytes(&parts);
@@ -133,7 +139,9 @@ impl Map {
         let shape = *self.shape();
         let mut waits = Done::READY;
         for chunk in range.clone().filter(|&chunk| self.cache.is_dirty(chunk)) {
-            waits = Self::programmed(flash, &self.cache, &shape, chunk, waits);
+            let (known, programmed) = self.cache.waits(chunk);
+            let both = flash.join(known, programmed);
+            waits = flash.join(waits, both);
         }
         let at = flash.join(at, waits);
         let others = self.bytes() - self.cache.bytes();
@@ -153,20 +161,5 @@ impl Map {
         self.directory_bytes = records.directory_bytes();
         self.write_backs += 1;
         merged.map(|(_, done)| done)
-    }
-
-    /// When all pages that a chunk's newer mappings lead to are programmed.
-    fn programmed<N: Nand>(flash: &mut Flash<N>, cache: &Cache, shape: &Shape, chunk: u32, at: Done) -> Done {
-        let (known, programmed) = cache.waits(chunk);
-        let trained = flash.join(known, programmed);
-        let mut done = flash.join(at, trained);
-        let (mut from, end) = (Lpn(chunk * shape.chunk_lpas), Lpn((chunk + 1) * shape.chunk_lpas));
-        while let Some(lpn) = cache.next_point(from, end) {
-            from = Lpn(lpn.0 + 1);
-            if let Some(point) = cache.point(lpn).filter(|point| point.is_dirty()) {
-                done = flash.join(done, point.done);
-            }
-        }
-        done
     }
 }

@@ -1,6 +1,7 @@
 //! The cache's counts and lists against its nodes.
 
 use super::{identifier_bytes, Cache, Lpn};
+use crate::bits;
 use crate::breach::Breach;
 
 impl Cache {
@@ -16,7 +17,7 @@ impl Cache {
             .into());
         }
         let (mut models, mut identifiers, mut trained, mut points) = (0, 0, 0, 0);
-        let (mut dirty, mut logs, mut dirty_nodes) = (0, 0, 0);
+        let (mut dirty, mut logs, mut dirty_nodes, mut clean) = (0, 0, 0, 0);
         for (chunk, node) in (0..).zip(&self.nodes) {
             let (first, end) = self.lpns_of(chunk);
             let mut counts = [0; 3];
@@ -27,6 +28,8 @@ impl Cache {
                     counts[usize::from(entry.is_dirty()) + usize::from(Self::is_log(entry))] += 1;
                 }
             }
+            self.check_lists(chunk)?;
+            clean += u32::from(node.has_clean);
             let lists = [node.trained, node.models].map(|list| self.list(list).count() as u32);
             if counts != [node.clean.len(), node.dirty, node.logs]
                 || lists != [node.trained_count, node.model_count]
@@ -48,6 +51,10 @@ impl Cache {
             logs += u64::from(node.logs);
             dirty_nodes += u32::from(node.is_dirty());
         }
+        let listed = self.clean.iter(&self.clean_links).take(clean as usize + 1).count();
+        if (clean, listed) != (self.clean.len(), clean as usize) {
+            return Err(format!("{clean} TP nodes have something clean, {listed} are listed").into());
+        }
         let found = (models, identifiers, trained, points, dirty, logs, dirty_nodes);
         let counted = (
             self.models,
@@ -60,6 +67,21 @@ impl Cache {
         );
         if found != counted {
             return Err(format!("the cache holds {found:?} but counts {counted:?}").into());
+        }
+        Ok(())
+    }
+
+    /// A chunk's log mappings have their bits, and it is listed among those with something clean if it has any.
+    fn check_lists(&self, chunk: u32) -> Result<(), Breach> {
+        let (node, (first, end)) = (&self.nodes[chunk as usize], self.lpns_of(chunk));
+        let logged = (first.0..end.0).filter(|&lpn| bits::has(&self.log_bits, lpn)).count() as u32;
+        let has_clean = node.has_identifier || !node.clean.is_empty();
+        if (logged, has_clean) != (node.logs, node.has_clean) {
+            return Err(format!(
+                "chunk {chunk} has {logged} bits for {} log mappings, and something clean: {has_clean}, listed: {}",
+                node.logs, node.has_clean
+            )
+            .into());
         }
         Ok(())
     }

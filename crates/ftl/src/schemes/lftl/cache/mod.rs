@@ -19,6 +19,7 @@ mod check;
 
 use super::linear::LinearModel;
 use super::record::{bit, identifier_bytes, Bits, Covering, Parts, MOST_LPAS};
+use crate::bits;
 use crate::cmt::entries::{Entries, Entry};
 use crate::list::{linked, Links, List, NONE};
 use nand::{Done, Lpn};
@@ -81,8 +82,10 @@ struct Node {
     bits: Bits,
     /// When what it holds of the record is loaded, or trained.
     known: Done,
-    /// When the pages that its trained models lead to are programmed.
+    /// When the pages are programmed that what is newer than flash leads to.
     programmed: Done,
+    /// The record that is being written has the models of the one before.
+    models_stay: bool,
 }
 
 const ABSENT: Node = Node {
@@ -103,6 +106,7 @@ const ABSENT: Node = Node {
     bits: [0; MOST_LPAS / 64],
     known: Done::READY,
     programmed: Done::READY,
+    models_stay: false,
 };
 
 linked!(Node);
@@ -128,6 +132,8 @@ pub struct Cache {
     /// By chunk.
     nodes: Vec<Node>,
     points: Entries,
+    /// One bit an LPN: it has a log mapping.
+    log_bits: Vec<u64>,
     held: Vec<Held>,
     free_held: u32,
     /// Nodes, the most recently used first.
@@ -155,6 +161,7 @@ impl Cache {
             lpas,
             nodes: vec![ABSENT; chunks as usize],
             points: Entries::new(points, lpns),
+            log_bits: vec![0; lpns.div_ceil(64)],
             held: Vec::with_capacity(lpns.min((bytes / MODEL_BYTES) as usize + 1)),
             free_held: NONE,
             used: List::EMPTY,
@@ -400,19 +407,14 @@ impl Cache {
         self.points.find(lpn).map(|slot| self.points.get(slot))
     }
 
-    /// Starts bringing what looking up the point mappings behind an LPN, and below `end`, will touch into the
-    /// processor's cache.
-    #[inline]
-    pub fn expect_points_behind(&self, lpn: Lpn, end: Lpn) {
-        self.points.expect(Lpn(lpn.0 + 8));
-        if lpn.0 + 4 < end.0 {
-            self.points.expect_entry(Lpn(lpn.0 + 4));
-        }
-    }
-
     /// The first LPN from `from` on, and below `end`, that has a point mapping.
     pub fn next_point(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
         self.points.next_present(from, end)
+    }
+
+    /// The first LPN from `from` on, and below `end`, that has a log mapping.
+    pub fn next_log(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
+        bits::next(&self.log_bits, from.0, end.0).map(Lpn)
     }
 
     /// Whether a point mapping is a log mapping.
@@ -469,9 +471,10 @@ impl Cache {
 
     /// The slots of the log mappings among some LPNs of a chunk, ascending by LPN.
     pub fn logs_among<'a>(&self, lpns: Range<u32>, slots: &'a mut [u32; MOST_LPAS]) -> &'a [u32] {
-        let mut count = 0;
-        for slot in lpns.filter_map(|lpn| self.points.find(Lpn(lpn))) {
-            if Self::is_log(self.points.get(slot)) {
+        let (mut count, mut from) = (0, lpns.start);
+        while let Some(lpn) = bits::next(&self.log_bits, from, lpns.end) {
+            from = lpn + 1;
+            if let Some(slot) = self.points.find(Lpn(lpn)) {
                 slots[count] = slot;
                 count += 1;
             }
@@ -479,10 +482,11 @@ impl Cache {
         &slots[..count]
     }
 
-    /// Drops log mappings of a chunk, by slot. `each` hears of them.
-    pub fn remove_logs(&mut self, chunk: u32, slots: &[u32], mut each: impl FnMut(&Entry)) {
+    /// Drops log mappings of a chunk, by slot.
+    pub fn remove_logs(&mut self, chunk: u32, slots: &[u32]) {
         for &slot in slots {
-            each(&self.points.remove(slot));
+            let removed = self.points.remove(slot);
+            bits::set(&mut self.log_bits, removed.lpn.0, false);
         }
         self.logs -= slots.len() as u64;
         self.change(chunk as usize, |node| node.logs -= slots.len() as u32);
@@ -500,6 +504,7 @@ impl Cache {
         let point = self.points.get_mut(slot);
         point.set_dirty(true);
         point.set_list(if log { LOG } else { 0 });
+        bits::set(&mut self.log_bits, point.lpn.0, log);
         let count = if log { &mut self.logs } else { &mut self.dirty_points };
         *count += 1;
         self.change(chunk, |node| if log { node.logs += 1 } else { node.dirty += 1 });
@@ -507,11 +512,15 @@ impl Cache {
 
     /// Takes a point mapping out of the list or count that it is in.
     fn leave_list(&mut self, chunk: usize, slot: u32) {
-        let (dirty, log) = (self.points.get(slot).is_dirty(), Self::is_log(self.points.get(slot)));
+        let point = self.points.get(slot);
+        let (lpn, dirty, log) = (point.lpn, point.is_dirty(), Self::is_log(point));
         if !dirty {
             self.points.unlink(&mut self.nodes[chunk].clean, slot);
             self.list_clean(chunk as u32);
             return;
+        }
+        if log {
+            bits::set(&mut self.log_bits, lpn.0, false);
         }
         let count = if log { &mut self.logs } else { &mut self.dirty_points };
         *count -= 1;
@@ -539,15 +548,20 @@ impl Cache {
         self.free_held = at;
     }
 
+    /// Sets when the pages are programmed that newer mappings of a chunk lead to.
+    pub fn set_programmed(&mut self, chunk: u32, programmed: Done) {
+        self.nodes[chunk as usize].programmed = programmed;
+    }
+
     /// Adds a trained model; those trained before that it hides are dropped.
-    pub fn train(&mut self, chunk: u32, own: Covering, known: Done, programmed: Done) {
+    pub fn train(&mut self, chunk: u32, own: Covering, known: Done) {
         self.enter(chunk);
         self.drop_hidden(chunk as usize, |hidden, _| own.first <= hidden.first && hidden.last <= own.last);
         let at = self.new_held(own, self.nodes[chunk as usize].trained);
         self.trained += 1;
         let count = self.change(chunk as usize, |node| {
             node.trained = at;
-            (node.known, node.programmed) = (known, programmed);
+            node.known = known;
             node.trained_count += 1;
             node.trained_count
         });
@@ -584,7 +598,7 @@ impl Cache {
         }
     }
 
-    /// When the models of a chunk are known, and when the pages that they lead to are programmed.
+    /// When the models of a chunk are known, and when the pages are programmed that newer mappings lead to.
     pub fn waits(&self, chunk: u32) -> (Done, Done) {
         let node = &self.nodes[chunk as usize];
         (node.known, node.programmed)
@@ -646,6 +660,25 @@ impl Cache {
         self.list_clean(chunk);
     }
 
+    /// The record of a chunk that is being written has the models of the one before, or not.
+    pub fn say_models_stay(&mut self, chunk: u32, stay: bool) {
+        self.nodes[chunk as usize].models_stay = stay;
+    }
+
+    /// Sets the identifier of a head whose models are those of the new record, too. Returns whether they
+    /// were, and the bytes that the head takes beyond those before are no more than `room`.
+    pub fn renew_identifier(&mut self, chunk: u32, parts: &Parts<'_>, room: u64) -> bool {
+        let node = &mut self.nodes[chunk as usize];
+        let [before, now] =
+            [node.outliers, parts.outlier_count()].map(|all| identifier_bytes(all, self.lpas));
+        if !node.has_identifier || !node.models_stay || now > before + room {
+            return false;
+        }
+        (node.outliers, node.bits) = (parts.outlier_count(), parts.identifier());
+        self.identifiers = self.identifiers + now - before;
+        true
+    }
+
     /// Forgets the head of a chunk. Returns the bytes that it took.
     pub fn drop_head(&mut self, chunk: u32) -> u64 {
         let before = self.models * MODEL_BYTES + self.identifiers;
@@ -667,18 +700,6 @@ impl Cache {
             self.identifiers -= identifier_bytes(node.outliers, self.lpas);
         }
         (node.has_identifier, node.outliers, node.missing_models) = (false, 0, 0);
-    }
-
-    fn drop_last_model(&mut self, chunk: usize) {
-        let last = self.nodes[chunk].last_model;
-        self.unlink_model(chunk, last);
-        self.free(last);
-        // The one before the next to go, which that one's removal touches.
-        if let Some(next) = self.held.get(self.nodes[chunk].last_model as usize) {
-            prefetch_index(&self.held, next.prev as usize);
-        }
-        self.nodes[chunk].model_count -= 1;
-        self.nodes[chunk].missing_models += 1;
     }
 
     // Replacement
@@ -710,17 +731,20 @@ impl Cache {
         Some(self.clean.tail()).filter(|&chunk| chunk != NONE)
     }
 
-    /// Puts out what is clean and takes up to `bytes` bytes, in the order of the paper: of the node that was
-    /// looked up least recently the last outlier mappings; when it has none, its last models; with the last
-    /// one, the identifier. Returns how many things went; 0: nothing is clean.
+    /// Puts out what is clean of the node that was looked up least recently: the last outlier mappings, up to
+    /// `bytes` bytes of them; when it has none, its head. Returns how many things went; 0: nothing is clean.
     pub fn put_out(&mut self, bytes: u64) -> u64 {
         self.coldest_clean().map_or(0, |chunk| self.put_out_of(chunk, bytes))
     }
 
-    /// Puts clean outlier mappings of a chunk out, or, when it has none, some of its head.
+    /// Puts clean outlier mappings of a chunk out, or, when it has none, its head.
     fn put_out_of(&mut self, chunk: u32, bytes: u64) -> u64 {
         let things = match self.nodes[chunk as usize].clean.is_empty() {
-            true => self.drop_of_head(chunk, bytes),
+            true => {
+                let models = u64::from(self.nodes[chunk as usize].model_count);
+                self.drop_head(chunk);
+                models + 1
+            }
             false => self.drop_clean_points(chunk, bytes),
         };
         self.list_clean(chunk);
@@ -740,18 +764,6 @@ impl Cache {
             dropped += 1;
         }
         dropped
-    }
-
-    /// Drops the last models of a chunk, until `bytes` bytes are free; with the only one, the identifier.
-    /// Returns how many things.
-    fn drop_of_head(&mut self, chunk: u32, bytes: u64) -> u64 {
-        let (models, wanted) = (self.nodes[chunk as usize].model_count, bytes.div_ceil(MODEL_BYTES));
-        if wanted >= u64::from(models) {
-            self.drop_head(chunk);
-            return u64::from(models.max(1));
-        }
-        (0..wanted).for_each(|_| self.drop_last_model(chunk as usize));
-        wanted
     }
 
     /// Drops the node of a chunk that holds nothing.

@@ -111,7 +111,8 @@ impl BlockLists {
     pub fn to_bytes(&self, superblock: u32, bytes: &mut Vec<u8>) {
         bytes.clear();
         let list = &self.lists[superblock as usize * self.words..][..self.words];
-        bytes.extend(list.iter().flat_map(|word| word.to_le_bytes()).take(self.list_bytes()));
+        list.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes.truncate(self.list_bytes());
     }
 
     /// Whether a superblock has a list.
