@@ -94,7 +94,16 @@ impl TwoLevel {
     #[inline]
     pub fn free_bytes(&self) -> u64 {
         let (entries, nodes) = self.bytes();
-        self.budget_bytes - entries - nodes
+        self.budget_bytes.saturating_sub(entries + nodes)
+    }
+
+    /// From now on the cache may use so many bytes, at most as many as it was made for. Returns how many more
+    /// are in use.
+    #[inline]
+    pub fn set_budget(&mut self, bytes: u64) -> u64 {
+        self.budget_bytes = bytes;
+        let (entries, nodes) = self.bytes();
+        (entries + nodes).saturating_sub(bytes)
     }
 
     #[inline]

@@ -235,6 +235,25 @@ impl ClusteredTable {
         Ok((length as u32, at))
     }
 
+    /// Has the cache use `bytes` from now on, at most as many as it was made with: entries leave until it
+    /// does, the coldest first.
+    #[inline]
+    pub(crate) fn resize<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        table: &mut Table,
+        bytes: u64,
+        at: Done,
+    ) -> Result<Done> {
+        let mut at = at;
+        loop {
+            let excess = self.cache.set_budget(bytes);
+            let Some(victim) = self.cache.coldest().filter(|_| excess > 0) else { return Ok(at) };
+            let count = self.cache.len_of(victim).min(excess.div_ceil(ENTRY_BYTES) as u32);
+            at = self.evict(flash, table, victim, count, at)?;
+        }
+    }
+
     /// Replaces `count` entries of a TP node, with at most one update of its translation page.
     fn evict<N: Nand>(
         &mut self,

@@ -36,6 +36,8 @@
 //! - **Sequential initialization** takes any run of consecutive LPNs on consecutive pages from
 //!   [`LEAST_POINTS`] pages on, when its request ends. A short request continues what was written before it,
 //!   where the CMT knows that; so many streams of 4 KiB are learned beside each other.
+//! - **Memory.** Models and the CMT share one budget. A model that predicts fewer LPNs than the CMT would hold
+//!   in its bytes (19) is given up, and the CMT grows by it until the entry is learned again.
 //! - **A host write** whose old page the model knows loads no translation page to invalidate it.
 //! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction
 //!   followed, `train_ns` for a full GTD entry, less in proportion for fewer points. The paper's 50 us are
@@ -52,6 +54,7 @@ pub mod models;
 pub mod own_blocks;
 
 use crate::breach::Breach;
+use crate::cmt::two_level::ENTRY_BYTES;
 use crate::engine::{Ftl, Predict};
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
@@ -132,6 +135,12 @@ struct Run {
 pub struct LearnedTable {
     cached: ClusteredTable,
     models: Models,
+    /// Bytes that the cache and the models share.
+    shared_bytes: u64,
+    /// Bytes beside them, for the models that one change makes.
+    made_at_once: u64,
+    /// LPNs that a model must predict to keep its bytes: as many as the cache would hold in them.
+    least_predicted: u32,
     techniques: Techniques,
     /// Mapped LPNs by group.
     mapped: Vec<u32>,
@@ -199,7 +208,15 @@ impl LearnedTable {
     /// The page of `lpn` is another now: its bit is cleared before anything else can happen.
     #[inline]
     fn forget(&mut self, lpn: Lpn) {
-        self.models.clear(lpn);
+        if self.models.clear(lpn) {
+            self.models.give_back(self.models.place(lpn).0, self.least_predicted);
+        }
+    }
+
+    /// The cache takes what the models leave. A change makes models after that, for which bytes are left.
+    #[inline]
+    fn share<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, at: Done) -> Result<Done> {
+        self.cached.resize(flash, table, self.shared_bytes - self.models.bytes(), at)
     }
 
     /// Sequential initialization (III-E1): a run of pages, written in order, is a model y = x + b. `rest`
@@ -376,24 +393,32 @@ impl Mapping for LearnedTable {
         );
         let groups = entries.div_ceil(entries_per_group);
         let superblocks = geometry.superblocks();
-        let beside = models.bytes()
-            + match own {
-                None => groups::most_bytes(groups, techniques.cross_group),
-                Some(_) => own_blocks::most_bytes(groups, superblocks),
-            };
-        let needed = beside + ClusteredTable::LEAST_BYTES;
+        let beside = match own {
+            None => groups::most_bytes(groups, techniques.cross_group),
+            Some(_) => own_blocks::most_bytes(groups, superblocks),
+        };
+        // At most those of a translation page, and one of the run before.
+        let made_at_once = u64::from(table.entries_per_page() / entry_lpns + 1) * models.entry_bytes();
+        let needed = beside + models.most_bytes() + made_at_once + ClusteredTable::LEAST_BYTES;
         let cache_bytes = table.cache_bytes(info.name, config, needed).map_err(|ConfigError(what)| {
             let of_models = entry_bytes(pieces, entry_lpns, format);
             ConfigError(format!(
                 "{what}, of which models of {of_models} bytes a GTD entry take {}",
-                models.bytes()
+                models.most_bytes()
             ))
         })? - beside
-            + table.memory_bytes();
-        let of_cache = Config { cache_bytes, parameters: Default::default(), ..config.clone() };
+            - made_at_once;
+        let of_cache = Config {
+            cache_bytes: cache_bytes - models.bytes() + table.memory_bytes(),
+            parameters: Default::default(),
+            ..config.clone()
+        };
         let cached = ClusteredTable::new(flash, table, &of_cache)?;
         Ok(LearnedTable {
             cached,
+            shared_bytes: cache_bytes,
+            made_at_once,
+            least_predicted: (models.entry_bytes() / ENTRY_BYTES) as u32,
             models,
             techniques,
             mapped: vec![0; groups as usize],
@@ -432,7 +457,8 @@ impl Mapping for LearnedTable {
                 self.uncharged += self.train(mapped());
             }
             false
-        })
+        })?;
+        self.share(recovery.flash, table, Done::READY).map(|_| ())
     }
 
     // Lookups
@@ -509,6 +535,13 @@ impl Mapping for LearnedTable {
         self.cached.check(flash, table)?;
         self.models.check()?;
         self.benefit.check()?;
+        let used: u64 = self.memory(table).parts.iter().map(|(_, bytes)| bytes).sum();
+        if used > self.shared_bytes + self.made_at_once {
+            let (shared, beside) = (self.shared_bytes, self.made_at_once);
+            return Err(
+                format!("cache and models take {used} bytes, but may take {shared} + {beside}").into()
+            );
+        }
         let (mut content, mut entries) = (Vec::new(), Vec::new());
         for vtpn in (0..table.pages()).map(Vtpn) {
             table.inspect(flash, vtpn, &mut content);
@@ -532,6 +565,7 @@ impl Update for LearnedTable {
     #[inline]
     fn update<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, to: Change) -> Result<Lookup> {
         let Change { lpn, rest, ppn, programmed, at } = to;
+        let at = self.share(flash, table, at)?;
         let old = if let Some((old, known)) = self.cached.change(lpn, ppn, programmed) {
             Lookup::new(old, flash.join(at, known), How::CachedEntry)
         } else if let Some((old, known)) = self.predict(flash, lpn, at) {
@@ -563,9 +597,11 @@ impl Update for LearnedTable {
 
     /// The mappings change as in TPFTL; then the models learn where the pages are now.
     fn moved<N: Nand>(&mut self, flash: &mut Flash<N>, table: &mut Table, moves: &[Moved]) -> Result<Done> {
+        let shared = self.share(flash, table, Done::READY)?;
         self.learn_run();
         moves.iter().for_each(|moved| self.forget(moved.lpn));
-        let done = self.cached.moved(flash, table, moves)?;
+        let moved = self.cached.moved(flash, table, moves)?;
+        let done = flash.join(shared, moved);
         if !self.techniques.collection {
             return Ok(done);
         }

@@ -14,6 +14,10 @@
 //! (32 GiB of 4 KiB) and the base over 2^32. Eight pieces, base and bitmap take 48 + 2 + 64 = 114 bytes. The
 //! `float16` format is the paper's, read literally but for one mercy: b counts from a 4-byte base, the
 //! entry's first page: `y = base + round(k * x + b)`, 116 bytes.
+//!
+//! **Memory.** Only an entry that has a model takes its bytes. The models lie in one pool, and each entry has
+//! a number of [`NUMBER_BYTES`] that says where. A model gives its bytes back when it predicts fewer LPNs than
+//! the cache of mappings would hold in them ([`Models::give_back`]).
 
 use super::fit::{Fitter, Line};
 use crate::breach::Breach;
@@ -26,6 +30,8 @@ use std::ops::Range;
 pub const ENTRY_LPNS: u32 = 512;
 /// Bytes of a piece `<k, b, off>`.
 pub const PIECE_BYTES: u64 = 6;
+/// Bytes of the place of an entry's model in the pool: enough for 2^24 entries, which are 32 TiB of 4 KiB.
+pub const NUMBER_BYTES: u64 = 3;
 /// Points that make a piece worth its place: two lie on a line by accident.
 pub const LEAST_POINTS: usize = 3;
 
@@ -86,6 +92,8 @@ pub struct Models {
     bitmaps: Vec<[u64; WORDS]>,
     /// Set bits by group of entries.
     trained: Vec<u32>,
+    /// Entries that have a model.
+    present: u64,
     /// Pieces while an entry is updated: what is stored, and the accurate points.
     scratch: Vec<(Piece, u32)>,
     /// Working memory of the controller, as the list of moves is.
@@ -118,14 +126,29 @@ impl Models {
             highest_base: array_pages.saturating_sub(1 << INTERCEPT_BITS).div_ceil(1 << BASE_SHIFT),
             bitmaps: vec![[0; WORDS]; entries as usize],
             trained: vec![0; entries.div_ceil(entries_per_group) as usize],
+            present: 0,
             scratch: Vec::with_capacity(per_entry + 2),
             fitter: Fitter::new(per_entry, entry_lpns as usize),
         }
     }
 
-    /// Bytes of the pieces, bases and bitmaps, as they are stored.
+    /// Bytes of the models that there are, and of the entries' numbers.
     pub fn bytes(&self) -> u64 {
-        self.bitmaps.len() as u64 * entry_bytes(self.per_entry as u32, self.entry_lpns, self.format)
+        self.bytes_of(self.present)
+    }
+
+    /// As [`Models::bytes`], if every entry has a model.
+    pub fn most_bytes(&self) -> u64 {
+        self.bytes_of(self.bitmaps.len() as u64)
+    }
+
+    fn bytes_of(&self, present: u64) -> u64 {
+        self.bitmaps.len() as u64 * NUMBER_BYTES + present * self.entry_bytes()
+    }
+
+    /// Bytes of a model.
+    pub fn entry_bytes(&self) -> u64 {
+        entry_bytes(self.per_entry as u32, self.entry_lpns, self.format)
     }
 
     /// How many LPNs one GTD entry covers.
@@ -175,6 +198,22 @@ impl Models {
         was_set
     }
 
+    /// Takes the model of an entry away if it predicts fewer than `least` LPNs.
+    pub fn give_back(&mut self, entry: usize, least: u32) {
+        let bits = self.count(entry, 0, ENTRY_LPNS);
+        if bits < least && self.has_model(entry) {
+            self.pieces[entry * self.per_entry..(entry + 1) * self.per_entry].fill(VACANT);
+            self.bitmaps[entry] = [0; WORDS];
+            self.trained[entry / self.entries_per_group as usize] -= bits;
+            self.present -= 1;
+        }
+    }
+
+    #[inline]
+    fn has_model(&self, entry: usize) -> bool {
+        self.pieces[entry * self.per_entry] != VACANT
+    }
+
     /// Sets the bit of `lpn` if its entry's pieces, as they are, lead to `ppn`.
     #[inline]
     pub fn confirm(&mut self, lpn: Lpn, ppn: Ppn) -> bool {
@@ -198,7 +237,7 @@ impl Models {
                 self.update_in_place(entry, points, &line);
             }
         }
-        if self.pieces[entry * self.per_entry] == VACANT {
+        if !self.has_model(entry) {
             return;
         }
         // A point may be right by a piece that was made for others.
@@ -220,7 +259,8 @@ impl Models {
             return;
         }
         let places = entry * self.per_entry..(entry + 1) * self.per_entry;
-        if self.pieces[places.start] == VACANT {
+        let is_first = !self.has_model(entry);
+        if is_first {
             self.bases[entry] = self.base_for(first);
         }
         let Some(new) = self.stored(self.bases[entry], first, line.slope) else { return };
@@ -238,6 +278,7 @@ impl Models {
         for x in self.set_bits(entry, at_risk.clone()) {
             right[x as usize] = self.evaluate(entry, x).unwrap_or(u32::MAX);
         }
+        self.present += u64::from(is_first);
         let kept = pieces.iter().map(|&(piece, _)| piece);
         for (place, piece) in places.zip(kept.chain(std::iter::repeat(VACANT))) {
             self.pieces[place] = piece;
@@ -441,7 +482,7 @@ impl Models {
     /// Everything as it is stored, little-endian, after a head of 12 bytes that says how: places, LPNs of an
     /// entry, format.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(12 + self.bytes() as usize);
+        let mut bytes = Vec::with_capacity(12 + self.bases.len() * self.stored_bytes());
         self.head().iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         for (entry, base) in self.bases.iter().enumerate() {
             bytes.extend(base.to_le_bytes());
@@ -458,7 +499,7 @@ impl Models {
     /// Takes over what [`Models::to_bytes`] gave. `false`, and nothing is taken over, when it was made
     /// otherwise.
     pub fn restore(&mut self, bytes: &[u8]) -> bool {
-        let entry_bytes = 4 + self.per_entry * PIECE_BYTES as usize + WORDS * 8;
+        let entry_bytes = self.stored_bytes();
         let head: Vec<u8> = self.head().iter().flat_map(|word| word.to_le_bytes()).collect();
         let Some(entries) = bytes.strip_prefix(&head[..]) else { return false };
         if entries.len() != self.bases.len() * entry_bytes {
@@ -466,6 +507,7 @@ impl Models {
         }
         let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         self.trained.fill(0);
+        self.present = 0;
         for (entry, stored) in entries.chunks_exact(entry_bytes).enumerate() {
             self.bases[entry] = u32::from(half(stored, 0)) | u32::from(half(stored, 2)) << 16;
             let (pieces, bitmap) = stored[4..].split_at(self.per_entry * PIECE_BYTES as usize);
@@ -477,15 +519,21 @@ impl Models {
                 *word = stored.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
             }
             self.trained[entry / self.entries_per_group as usize] += self.count(entry, 0, ENTRY_LPNS);
+            self.present += u64::from(self.has_model(entry));
         }
         true
+    }
+
+    /// Bytes of an entry in [`Models::to_bytes`].
+    fn stored_bytes(&self) -> usize {
+        4 + self.per_entry * PIECE_BYTES as usize + WORDS * 8
     }
 
     fn head(&self) -> [u32; 3] {
         [self.per_entry as u32, self.entry_lpns, u32::from(self.format == Format::Float16)]
     }
 
-    /// Checks the counts against the bits, and that every set bit has a piece.
+    /// Checks the counts against the bits and pieces, and that every set bit has a piece.
     pub fn check(&self) -> Result<(), Breach> {
         let mut trained = vec![0; self.trained.len()];
         for entry in 0..self.bitmaps.len() {
@@ -498,6 +546,10 @@ impl Models {
         }
         if trained != self.trained {
             return Err("the counts of set bits differ from the bitmaps".into());
+        }
+        let present = (0..self.bitmaps.len()).filter(|&entry| self.has_model(entry)).count() as u64;
+        if present != self.present {
+            return Err(format!("{present} GTD entries have a model but {} are counted", self.present).into());
         }
         Ok(())
     }
@@ -543,7 +595,23 @@ mod tests {
     fn an_entry_takes_114_bytes() {
         assert_eq!(entry_bytes(8, 512, Format::Exact), 114);
         assert_eq!(entry_bytes(8, 512, Format::Float16), 116);
-        assert_eq!(models(8, Format::Exact).bytes(), 3 * 114);
+        assert_eq!(models(8, Format::Exact).most_bytes(), 3 * (114 + 3));
+        assert_eq!(models(8, Format::Exact).bytes(), 3 * 3, "there is no model yet");
+    }
+
+    #[test]
+    fn a_model_that_predicts_too_little_gives_its_bytes_back() {
+        let mut models = models(8, Format::Exact);
+        models.learn(1, &(0..100).map(|x| Point { x, y: 9_000 + x }).collect::<Vec<_>>());
+        (20..100).for_each(|x| assert!(models.clear(Lpn(512 + x))));
+        models.give_back(1, 20);
+        assert_eq!((models.trained(), models.bytes()), (20, 3 * 3 + 114));
+        models.clear(Lpn(512));
+        models.give_back(1, 20);
+        assert_eq!((models.trained(), models.bytes(), models.check()), (0, 3 * 3, Ok(())));
+        assert_eq!((models.predict(Lpn(513)), models.guess(Lpn(513))), (None, None));
+        models.learn(1, &(0..100).map(|x| Point { x, y: 70_000 + x }).collect::<Vec<_>>());
+        assert_eq!((models.predict(Lpn(513)), models.check()), (Some(Ppn(70_001)), Ok(())));
     }
 
     #[test]
@@ -617,6 +685,7 @@ mod tests {
         Run(u32, u32, u32),
         Clear(u32),
         Moved(u32, u32),
+        GiveBack(u32),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -624,6 +693,7 @@ mod tests {
             (0..LPNS, 1u32..200, 0u32..1 << 25).prop_map(|(lpn, length, ppn)| Step::Run(lpn, length, ppn)),
             (0..LPNS).prop_map(Step::Clear),
             (1u32..7, 0u32..1 << 25).prop_map(|(stride, ppn)| Step::Moved(stride, ppn)),
+            (1u32..200).prop_map(Step::GiveBack),
         ];
         prop::collection::vec(step, 1..40)
     }
@@ -641,6 +711,10 @@ mod tests {
                         (lpn..(lpn + length).min(LPNS)).map(|l| (l, Some(ppn + l - lpn))).collect()
                     }
                     Step::Clear(lpn) => vec![(lpn, None)],
+                    Step::GiveBack(least) => {
+                        (0..3).for_each(|entry| models.give_back(entry, least));
+                        Vec::new()
+                    }
                     Step::Moved(stride, ppn) => {
                         let chosen = (0..LPNS).filter(|l| l % stride == 0);
                         chosen.zip(ppn..).map(|(l, ppn)| (l, Some(ppn))).collect()
