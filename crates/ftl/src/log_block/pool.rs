@@ -293,15 +293,17 @@ impl Pool {
     /// # Errors
     /// None is free: so many NAND blocks have failed that the reserve could not be kept.
     pub(crate) fn open<N: Nand>(&mut self, flash: &mut Flash<N>, host: bool) -> Result<u32, Fault> {
-        let from = if self.units == 1 { self.longest_free() } else { 0 };
+        let from = if self.units == 1 { self.longest_free(|_| true).unwrap_or(0) } else { 0 };
         self.open_on(flash, host, from)
     }
 
-    /// The unit whose next NAND block was freed first, of those that keep another one.
-    fn longest_free(&self) -> u32 {
+    /// Of the units that suit, the one whose next NAND block was freed first, before others if it keeps
+    /// another one.
+    pub(crate) fn longest_free(&self, suits: impl Fn(u32) -> bool) -> Option<u32> {
         let fronts =
             (0..).zip(&self.free).filter_map(|(unit, line)| Some((unit, line.len(), line.front()?.2)));
-        fronts.min_by_key(|&(_, len, freed)| (len < 2, freed)).map_or(0, |(unit, ..)| unit)
+        let suiting = fronts.filter(|&(unit, ..)| suits(unit));
+        suiting.min_by_key(|&(_, len, freed)| (len < 2, freed)).map(|(unit, ..)| unit)
     }
 
     /// As [`Pool::open`], with the block's first page on a parallel unit if that has a free NAND block.

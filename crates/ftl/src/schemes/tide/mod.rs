@@ -50,6 +50,10 @@
 //!   the last pages. Else pages that are written often, and long requests, wait in the queue of one die. A
 //!   page in a later bin is no harm: it is invalid when its group is merged, and its place is free some bins
 //!   later. A page in an earlier bin would keep that bin's blocks.
+//! - **A burst opens more log blocks**, one for a page that would else wait behind another page of the host on
+//!   each die that it may go to. They are full sooner or later, and then hold what their bin's next log block
+//!   would; until then each has lost half a block, so they are a sixteenth of the log at most, and are opened
+//!   after a pause alone, while no merge is due. A load without pauses keeps every die busy anyway.
 //! - **Idle time empties a sixteenth of the log** beyond what the next pages need, so that a burst of writes
 //!   finds room. More of the log would cost more merges for each page. One die begins, and twice as many go
 //!   on each time, until the host asks for something: in short pauses reads would wait for merges.
@@ -107,7 +111,7 @@ const BLOCKS_A_MERGE: u32 = 2;
 /// Log blocks that are kept for bins whose open block is full at the same time.
 const KEPT: u32 = 4;
 
-/// The part of the log that is emptied in idle time for bursts of writes.
+/// The part of the log that is emptied in idle time for bursts of writes, and that these open at most.
 const LOG_FOR_BURSTS: u32 = 16;
 
 /// Bins that a group waits at most.
@@ -158,6 +162,8 @@ pub struct Tide {
     /// Pages written to the log so far, and by parallel unit when it was one there.
     log_pages: u64,
     written_at: Vec<u64>,
+    /// The host asked for nothing lately: until so many pages were written to the log, it is a burst.
+    burst_until: u64,
     /// Where memory does not hold all places of log pages.
     map: Option<LogMap>,
 }
@@ -205,26 +211,58 @@ impl Tide {
         flash.counters.count(&LOG_PAGES, 1);
         loop {
             let own = self.unit_of(core, flash, bin)?;
-            let (bin, unit) = self.least_busy(core, bin, own);
+            let unit = match self.least_busy(core, bin, own) {
+                Some(unit) => unit,
+                None => self.open_extra(core, flash, bin)?.unwrap_or(own),
+            };
             if let Some(done) = core.append(flash, unit, lpn, at)? {
-                self.table.next_open(bin);
+                self.table.next_open(self.table.bin_of_unit(unit));
                 self.log_pages += 1;
                 self.written_at[core.pool.unit_of(unit) as usize] = self.log_pages;
+                if core.pool.next(unit) == self.block_pages && self.table.close_extra(unit) {
+                    self.erase_if_dead(core, flash, Some(unit))?;
+                }
                 return Ok(done);
             }
         }
     }
 
-    /// The log block for a page of a bin whose own log block is `own`: that one, or one of the next bins, if
-    /// the die of `own` was written lately.
-    fn least_busy(&self, core: &Core, bin: u8, own: u32) -> (u8, u32) {
+    /// The log block for a page of a bin whose own log block is `own`: that one, or another one of this bin or
+    /// of one of the next bins, if the die of `own` was written lately. `None`: a burst goes on, and all of
+    /// them are on dies that took one of the very last pages.
+    fn least_busy(&self, core: &Core, bin: u8, own: u32) -> Option<u32> {
+        let width = u64::from(core.layout().width);
         let written = |unit: u32| self.written_at[core.pool.unit_of(unit) as usize];
-        let lately = self.log_pages.saturating_sub(u64::from(core.layout().width / 2));
-        if written(own) <= lately {
-            return (bin, own);
+        if written(own) + width / 2 <= self.log_pages {
+            return Some(own);
         }
-        let next = self.table.next_bins(bin).filter_map(|bin| Some((bin, self.open_in(core, bin)?)));
-        next.chain([(bin, own)]).min_by_key(|&(_, unit)| written(unit)).unwrap_or((bin, own))
+        let bins = std::iter::once(bin).chain(self.table.next_bins(bin));
+        let open = bins.flat_map(|bin| self.table.open_units(bin));
+        let has_room = open.filter(|&unit| core.pool.next(unit) < self.block_pages);
+        let least = has_room.min_by_key(|&unit| written(unit)).unwrap_or(own);
+        let may_open = self.log_pages < self.burst_until && self.table.extras() < self.burst(core);
+        let is_busy = written(least) + width / 4 > self.log_pages;
+        (!is_busy || !may_open || !self.table.takes_extra(bin)).then_some(least)
+    }
+
+    /// Opens one more log block for a bin, on a die that was not written lately. `None`: there is no room.
+    fn open_extra<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        bin: u8,
+    ) -> Result<Option<u32>, Fault> {
+        let lately = self.log_pages.saturating_sub(u64::from(core.layout().width / 2));
+        let is_free = |die: u32| self.written_at[die as usize] <= lately;
+        match core.pool.longest_free(is_free).filter(|_| !self.is_room_wanted(core)) {
+            Some(die) => {
+                let unit = core.open_log_on(flash, die)?;
+                self.table.add_unit(bin, unit);
+                self.table.add_extra(unit);
+                Ok(Some(unit))
+            }
+            None => Ok(None),
+        }
     }
 
     /// The log block that a bin's next page is written to, if it has room for it.
@@ -237,8 +275,14 @@ impl Tide {
         if let Some(unit) = self.open_in(core, bin) {
             return Ok(unit);
         }
-        let unit = core.open_log(flash)?;
-        self.table.add_unit(bin, unit);
+        let unit = match self.table.take_extra(bin) {
+            Some(unit) => unit,
+            None => {
+                let unit = core.open_log(flash)?;
+                self.table.add_unit(bin, unit);
+                unit
+            }
+        };
         let full = self.table.replace_open(bin, unit);
         self.erase_if_dead(core, flash, full)?;
         Ok(unit)
@@ -471,6 +515,7 @@ impl Policy for Tide {
             calm: 0,
             log_pages: 0,
             written_at: vec![0; layout.width as usize],
+            burst_until: 0,
             map: (vtpns > 0).then(|| LogMap::new(layout, blocks, limit)),
         })
     }
@@ -602,6 +647,7 @@ impl Policy for Tide {
     }
 
     fn idle<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.burst_until = self.log_pages + u64::from(self.burst(core) * self.block_pages);
         self.erase_emptied(core, flash)?;
         if !self.is_room_wanted_in_idle_time(core) {
             return Ok(None);

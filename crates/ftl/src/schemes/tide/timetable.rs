@@ -3,6 +3,7 @@
 //! Bins stand in a ring. The front bin is merged when room is wanted; then the next one is the front. A group
 //! that has pages in the log belongs to one bin, so many bins ahead of the front.
 
+use super::LOG_FOR_BURSTS;
 use crate::breach::Breach;
 use crate::list::{linked, Links, List, NONE};
 use crate::log_block::Layout;
@@ -73,6 +74,8 @@ pub(super) struct Timetable {
     /// The sum of the rates, and of how many groups.
     rates: u64,
     rated: u64,
+    /// Log blocks that are written beyond `open` for a bin.
+    extras: u32,
     /// Groups of one bin at most, if another can take them.
     crowd: u32,
     /// Log blocks of one bin, the same.
@@ -106,17 +109,19 @@ impl Timetable {
             ahead,
             rates: 0,
             rated: 0,
+            extras: 0,
             crowd: 2 * groups / ahead + 1,
             most_units: (log_blocks / 8).max(1),
         }
     }
 
-    /// Bytes of what is known of groups, of bins with the list of their log blocks, and of when dies were
-    /// written.
+    /// Bytes of what is known of groups, of bins with the list of their log blocks, of extras, and of when dies
+    /// were written.
     pub(super) fn bytes(layout: &Layout, ahead: u32) -> u64 {
         let bin = 8 + 4 * u64::from(Timetable::open_for(layout.log_blocks, ahead));
         let bins = bin * u64::from(Timetable::bins_for(ahead));
-        3 * u64::from(layout.logical_blocks) + bins + 4 * u64::from(layout.log_blocks + layout.width)
+        let blocks = layout.log_blocks + layout.log_blocks / LOG_FOR_BURSTS + layout.width;
+        3 * u64::from(layout.logical_blocks) + bins + 4 * u64::from(blocks)
     }
 
     pub(super) fn bins(&self) -> u32 {
@@ -287,6 +292,11 @@ impl Timetable {
         (open != NONE).then_some(open)
     }
 
+    /// The log blocks of a bin that are written.
+    pub(super) fn open_units(&self, bin: u8) -> impl Iterator<Item = u32> + use<'_> {
+        self.bins[bin as usize].open.iter().copied().filter(|&open| open != NONE)
+    }
+
     /// Whether a log block is written.
     pub(super) fn is_open(&self, unit: u32) -> bool {
         self.bins[self.bin_of_unit(unit) as usize].open.contains(&unit)
@@ -307,8 +317,48 @@ impl Timetable {
 
     /// Takes away a log block that a bin's pages are written to.
     pub(super) fn take_open(&mut self, bin: u8) -> Option<u32> {
-        let open = self.bins[bin as usize].open.iter_mut().find(|open| **open != NONE)?;
-        Some(std::mem::replace(open, NONE))
+        let slots = &mut self.bins[bin as usize].open;
+        let at = slots.iter().position(|&open| open != NONE)?;
+        self.extras -= u32::from(at >= self.open as usize);
+        Some(std::mem::replace(&mut slots[at], NONE))
+    }
+
+    // Extras: log blocks that a bin writes beside its own ones, opened for a burst.
+
+    /// Extras of all bins.
+    pub(super) fn extras(&self) -> u32 {
+        self.extras
+    }
+
+    /// Whether a bin may have one more.
+    pub(super) fn takes_extra(&self, bin: u8) -> bool {
+        self.bins[bin as usize].open[self.open as usize..].contains(&NONE)
+    }
+
+    /// A log block of a bin becomes an extra.
+    pub(super) fn add_extra(&mut self, unit: u32) {
+        let added = self.replace_extra(self.bin_of_unit(unit), |open| open == NONE, unit);
+        self.extras += u32::from(added.is_some());
+    }
+
+    /// A log block is full. `false`: it is no extra.
+    pub(super) fn close_extra(&mut self, unit: u32) -> bool {
+        let closed = self.replace_extra(self.bin_of_unit(unit), |open| open == unit, NONE);
+        self.extras -= u32::from(closed.is_some());
+        closed.is_some()
+    }
+
+    /// Takes away an extra of a bin, to be one of its own log blocks.
+    pub(super) fn take_extra(&mut self, bin: u8) -> Option<u32> {
+        let taken = self.replace_extra(bin, |open| open != NONE, NONE);
+        self.extras -= u32::from(taken.is_some());
+        taken
+    }
+
+    /// Puts another block, or none, in the place of an extra that suits; returns what was there.
+    fn replace_extra(&mut self, bin: u8, suits: impl Fn(u32) -> bool, unit: u32) -> Option<u32> {
+        let extras = &mut self.bins[bin as usize].open[self.open as usize..];
+        extras.iter_mut().find(|open| suits(**open)).map(|open| std::mem::replace(open, unit))
     }
 
     /// A log block holds pages of a bin from now on.
@@ -362,6 +412,11 @@ impl Timetable {
             if let Some(open) = open.find(|&open| self.bin_of_unit(open) != bin) {
                 return Err(format!("bin {bin} writes block {open}, which is not its own").into());
             }
+        }
+        let extras = self.bins.iter().flat_map(|bin| &bin.open[self.open as usize..]);
+        let extras = extras.filter(|&&open| open != NONE).count();
+        if extras != self.extras as usize {
+            return Err(format!("bins write {extras} extras, and {} are counted", self.extras).into());
         }
         Ok(())
     }
@@ -435,6 +490,28 @@ mod tests {
         let times = (0..100).take_while(|_| table.put_off(0, u32::MAX)).count();
         assert!((20..=28).contains(&times), "{times}");
         assert!(!table.put_off(1, 1000), "it is in no bin");
+    }
+
+    #[test]
+    fn a_bin_has_extras_until_it_is_closed() {
+        let mut table = Timetable::new(64, 1, 8, 8, 8);
+        for unit in 0..4 {
+            assert!(table.takes_extra(2));
+            table.add_unit(2, unit);
+            match unit {
+                0 => assert_eq!(table.replace_open(2, 0), None),
+                _ => table.add_extra(unit),
+            }
+        }
+        assert!(!table.takes_extra(2) && table.takes_extra(3));
+        assert_eq!((table.extras(), table.open_units(2).count()), (3, 4));
+        assert!(table.close_extra(2) && !table.close_extra(2) && !table.close_extra(0));
+        assert_eq!(table.take_extra(2), Some(1));
+        table.check().unwrap();
+        assert_eq!((table.take_open(2), table.extras()), (Some(0), 1));
+        assert_eq!((table.take_open(2), table.extras()), (Some(3), 0));
+        assert_eq!((table.take_open(2), table.take_extra(2)), (None, None));
+        table.check().unwrap();
     }
 
     #[test]
