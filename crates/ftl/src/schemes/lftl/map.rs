@@ -401,8 +401,8 @@ impl Map {
         Ok(done)
     }
 
-    /// Writes back one translation page when what is newer than on flash takes more than a share of the
-    /// cache, in eighths. So there is always something clean for what a read loads. Host writes do it and wait
+    /// Writes back one translation page when memory is full, and what is newer than on flash takes more than a
+    /// share of the cache, in eighths. So there is always something clean for what a read loads. Host writes do it and wait
     /// for it, and idle moments do it earlier. Were it done by reads, or waited for by nobody, write-backs would
     /// pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more, in place of 3.6.
     pub fn write_ahead<N: Nand>(
@@ -413,7 +413,9 @@ impl Map {
         at: Done,
     ) -> Result<Option<Done>> {
         let room = self.shape.budget - self.fixed_bytes() - self.directory_bytes;
-        if flash.full || 8 * self.cache.dirty_bytes() <= eighths * room {
+        // Room for any head: where heads are put out, they leave room for a smaller one.
+        let has_room = self.bytes() + self.page_bytes <= self.shape.budget;
+        if flash.full || has_room || 8 * self.cache.dirty_bytes() <= eighths * room {
             return Ok(None);
         }
         let Some(chunk) = self.cache.to_write_back(COLDEST) else { return Ok(None) };
