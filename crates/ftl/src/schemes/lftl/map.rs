@@ -17,7 +17,7 @@ use std::ops::{Range, RangeInclusive};
 const LINEAR_BYTES: usize = 48;
 /// Bytes made free before a translation page is read: what most misses need.
 const USUAL_BYTES: u64 = NODE_BYTES + 2 * MODEL_BYTES + 2 * POINT_BYTES;
-/// Of so many of the least recently used chunks the one with most that is newer than on flash is written back.
+/// So many of the least recently used chunks are looked at for the one to write back.
 const COLDEST: usize = 33;
 /// Eighths of the cache that may be newer than on flash, beyond which host writes write back; idle moments
 /// begin an eighth earlier.
@@ -401,10 +401,11 @@ impl Map {
         Ok(done)
     }
 
-    /// Writes back one translation page when memory is full, and what is newer than on flash takes more than a
-    /// share of the cache, in eighths. So there is always something clean for what a read loads. Host writes do it and wait
-    /// for it, and idle moments do it earlier. Were it done by reads, or waited for by nobody, write-backs would
-    /// pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and more, in place of 3.6.
+    /// Writes back one translation page when memory is full, and what is newer than on flash takes more than
+    /// a share of the cache, in eighths. So there is always something clean for what a read loads. Host writes
+    /// do it and wait for it, and idle moments do it earlier. Were it done by reads, or waited for by nobody,
+    /// write-backs would pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and
+    /// more.
     pub fn write_ahead<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -71,7 +71,7 @@ impl Cache {
         Ok(())
     }
 
-    /// A chunk's log mappings have their bits, and it is listed among those with something clean if it has any.
+    /// A chunk's log mappings have their bits, and it is listed if it has something clean.
     fn check_lists(&self, chunk: u32) -> Result<(), Breach> {
         let (node, (first, end)) = (&self.nodes[chunk as usize], self.lpns_of(chunk));
         let logged = (first.0..end.0).filter(|&lpn| bits::has(&self.log_bits, lpn)).count() as u32;
