@@ -355,9 +355,10 @@ impl Tide {
     }
 
     /// Whether merges are worth the time in which the host asks for nothing: the next burst of writes then
-    /// finds room.
+    /// finds room. Extras are half empty in the mean, so they are room, too.
     fn is_room_wanted_in_idle_time(&self, core: &Core) -> bool {
-        self.are_blocks_wanted(core, self.burst(core)) || self.is_room_wanted(core)
+        let beyond = self.burst(core).saturating_sub(self.table.extras() / 2);
+        self.are_blocks_wanted(core, beyond) || self.is_room_wanted(core)
     }
 
     /// Log blocks that are emptied in idle time.
