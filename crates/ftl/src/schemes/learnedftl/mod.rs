@@ -36,8 +36,8 @@
 //! - **Sequential initialization** takes any run of consecutive LPNs on consecutive pages from
 //!   [`LEAST_POINTS`] pages on, when its request ends. A short request continues what was written before it,
 //!   where the CMT knows that; so many streams of 4 KiB are learned beside each other.
-//! - **Memory.** Models and the CMT share one budget. A model that predicts fewer LPNs than the CMT would hold
-//!   in its bytes (19) is given up, and the CMT grows by it until the entry is learned again.
+//! - **Memory.** Models and the CMT share one budget. A model that predicts fewer LPNs than the CMT would
+//!   hold in its bytes (19) is given up, and the CMT grows by it until the entry is learned again.
 //! - **A host write** whose old page the model knows loads no translation page to invalidate it.
 //! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction
 //!   followed, `train_ns` for a full GTD entry, less in proportion for fewer points. The paper's 50 us are

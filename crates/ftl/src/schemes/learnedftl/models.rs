@@ -15,9 +15,9 @@
 //! `float16` format is the paper's, read literally but for one mercy: b counts from a 4-byte base, the
 //! entry's first page: `y = base + round(k * x + b)`, 116 bytes.
 //!
-//! **Memory.** Only an entry that has a model takes its bytes. The models lie in one pool, and each entry has
-//! a number of [`NUMBER_BYTES`] that says where. A model gives its bytes back when it predicts fewer LPNs than
-//! the cache of mappings would hold in them ([`Models::give_back`]).
+//! **Memory.** Only an entry that has a model takes its bytes. The models lie in one pool, and each entry
+//! has a number of [`NUMBER_BYTES`] that says where. A model gives its bytes back when it predicts fewer LPNs
+//! than the cache of mappings would hold in them ([`Models::give_back`]).
 
 use super::fit::{Fitter, Line};
 use crate::breach::Breach;
