@@ -50,7 +50,7 @@
 //!   the last pages. Else pages that are written often, and long requests, wait in the queue of one die. A
 //!   page in a later bin is no harm: it is invalid when its group is merged, and its place is free some bins
 //!   later. A page in an earlier bin would keep that bin's blocks.
-//! - **A burst opens more log blocks**, one for a page that would else wait behind another page of the host on
+//! - **A burst opens more log blocks**, one for a page that would else wait behind another host page on
 //!   each die that it may go to. They are full sooner or later, and then hold what their bin's next log block
 //!   would; until then each has lost half a block, so they are a sixteenth of the log at most, and are opened
 //!   after a pause alone, while no merge is due. A load without pauses keeps every die busy anyway.
@@ -227,7 +227,7 @@ impl Tide {
         }
     }
 
-    /// The log block for a page of a bin whose own log block is `own`: that one, or another one of this bin or
+    /// The log block for a page of a bin whose own log block is `own`: that one, or another of this bin or
     /// of one of the next bins, if the die of `own` was written lately. `None`: a burst goes on, and all of
     /// them are on dies that took one of the very last pages.
     fn least_busy(&self, core: &Core, bin: u8, own: u32) -> Option<u32> {
