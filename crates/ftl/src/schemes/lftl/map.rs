@@ -402,10 +402,10 @@ impl Map {
     }
 
     /// Writes back one translation page when memory is full, and what is newer than on flash takes more than
-    /// a share of the cache, in eighths. So there is always something clean for what a read loads. Host writes
-    /// do it and wait for it, and idle moments do it earlier. Were it done by reads, or waited for by nobody,
-    /// write-backs would pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms and
-    /// more.
+    /// a share of the cache, in eighths. So there is always something clean for what a read loads. Host
+    /// writes do it and wait for it, and idle moments do it earlier. Were it done by reads, or waited for by
+    /// nobody, write-backs would pile up: the P99 of telegram's reads on a full and aged `ufs-32g` was 80 ms
+    /// and more.
     pub fn write_ahead<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
