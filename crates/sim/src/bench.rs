@@ -331,7 +331,9 @@ mod tests {
         assert_eq!(told, 5 * report.schemes.len());
         for scheme in &report.schemes {
             assert!(scheme.reads_queued.requests_per_s > 0.0 && scheme.reads_reserved.flash_ops_per_s > 0.0);
-            assert!(scheme.writes_no_clock.write_amplification.is_some());
+            // A few pages may all stay in LeaFTL's buffer.
+            let least = if scheme.scheme == "leaftl" { 0.0 } else { 1.0 };
+            assert!(scheme.writes_no_clock.write_amplification.is_some_and(|wa| wa >= least), "{scheme:?}");
             assert_eq!(scheme.writes_no_clock.simulated_iops, None);
         }
         // However short: collection is under way.
