@@ -50,6 +50,10 @@
 //!   the last pages. Else pages that are written often, and long requests, wait in the queue of one die. A
 //!   page in a later bin is no harm: it is invalid when its group is merged, and its place is free some bins
 //!   later. A page in an earlier bin would keep that bin's blocks.
+//! - **A burst goes to any later bin** whose log block is on a die that took no page since the host last
+//!   paused; where there is none, to the die written least recently. Of 64 dies the few next bins have four
+//!   or five, and a burst of fifty pages would wait on them. Few pages come in bursts that long, so the room
+//!   that they keep for longer is little. While merges are due it is short, and pages stay near their bin.
 //! - **A burst opens more log blocks**, one for a page that would else wait behind another host page on
 //!   each die that it may go to. They are full sooner or later, and then hold what their bin's next log block
 //!   would; until then each has lost half a block, so they are a sixteenth of the log at most, and are opened
@@ -162,7 +166,9 @@ pub struct Tide {
     /// Pages written to the log so far, and by parallel unit when it was one there.
     log_pages: u64,
     written_at: Vec<u64>,
-    /// The host asked for nothing lately: until so many pages were written to the log, it is a burst.
+    /// Pages that had been written to the log when the host asked for nothing last. Until so many are, it is
+    /// a burst.
+    paused_at: u64,
     burst_until: u64,
     /// Where memory does not hold all places of log pages.
     map: Option<LogMap>,
@@ -227,22 +233,44 @@ impl Tide {
         }
     }
 
+    /// When the die of a log block took a page last: 0 before the last pause, as it has ended that.
+    fn written_on_die(&self, core: &Core, unit: u32) -> u64 {
+        let written = self.written_at[core.pool.unit_of(unit) as usize];
+        if written > self.paused_at {
+            written
+        } else {
+            0
+        }
+    }
+
     /// The log block for a page of a bin whose own log block is `own`: that one, or another of this bin or
-    /// of one of the next bins, if the die of `own` was written lately. `None`: a burst goes on, and all of
-    /// them are on dies that took one of the very last pages.
+    /// of one of the next bins, if the die of `own` was written lately, and of any later bin in a burst, while no
+    /// merge is due. `None`: a burst goes on, and all of them are on dies that were written lately.
     fn least_busy(&self, core: &Core, bin: u8, own: u32) -> Option<u32> {
-        let width = u64::from(core.layout().width);
-        let written = |unit: u32| self.written_at[core.pool.unit_of(unit) as usize];
-        if written(own) + width / 2 <= self.log_pages {
+        let lately = self.written_lately(core);
+        let written = |&unit: &u32| self.written_on_die(core, unit);
+        if written(&own) <= lately {
             return Some(own);
         }
-        let bins = std::iter::once(bin).chain(self.table.next_bins(bin));
-        let open = bins.flat_map(|bin| self.table.open_units(bin));
-        let has_room = open.filter(|&unit| core.pool.next(unit) < self.block_pages);
-        let least = has_room.min_by_key(|&unit| written(unit)).unwrap_or(own);
-        let may_open = self.log_pages < self.burst_until && self.table.extras() < self.burst(core);
-        let is_busy = written(least) + width / 4 > self.log_pages;
-        (!is_busy || !may_open || !self.table.takes_extra(bin)).then_some(least)
+        let has_room = |unit: &u32| core.pool.next(*unit) < self.block_pages;
+        let near = self.table.open_units(bin).chain(self.table.open_units_near(bin)).filter(has_room);
+        let mut least = near.min_by_key(written).unwrap_or(own);
+        if self.log_pages >= self.burst_until || self.is_room_wanted(core) {
+            return Some(least);
+        }
+        if written(&least) > 0 {
+            let mut far = self.table.open_units_far(bin).filter(has_room).peekable();
+            while let Some(unit) = far.next_if(|_| written(&least) > 0) {
+                least = if written(&unit) < written(&least) { unit } else { least };
+            }
+        }
+        let may_open = self.table.extras() < self.burst(core) && self.table.takes_extra(bin);
+        (written(&least) <= lately || !may_open).then_some(least)
+    }
+
+    /// The time since when half of the dies, in the mean, took a page.
+    fn written_lately(&self, core: &Core) -> u64 {
+        self.log_pages.saturating_sub(u64::from(core.layout().width / 2))
     }
 
     /// Opens one more log block for a bin, on a die that was not written lately. `None`: there is no room.
@@ -252,9 +280,9 @@ impl Tide {
         flash: &mut Flash<N>,
         bin: u8,
     ) -> Result<Option<u32>, Fault> {
-        let lately = self.log_pages.saturating_sub(u64::from(core.layout().width / 2));
+        let lately = self.written_lately(core);
         let is_free = |die: u32| self.written_at[die as usize] <= lately;
-        match core.pool.longest_free(is_free).filter(|_| !self.is_room_wanted(core)) {
+        match core.pool.longest_free(is_free) {
             Some(die) => {
                 let unit = core.open_log_on(flash, die)?;
                 self.table.add_unit(bin, unit);
@@ -516,6 +544,7 @@ impl Policy for Tide {
             calm: 0,
             log_pages: 0,
             written_at: vec![0; layout.width as usize],
+            paused_at: 0,
             burst_until: 0,
             map: (vtpns > 0).then(|| LogMap::new(layout, blocks, limit)),
         })
@@ -648,6 +677,7 @@ impl Policy for Tide {
     }
 
     fn idle<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        self.paused_at = self.log_pages;
         self.burst_until = self.log_pages + u64::from(self.burst(core) * self.block_pages);
         self.erase_emptied(core, flash)?;
         if !self.is_room_wanted_in_idle_time(core) {

@@ -148,11 +148,22 @@ impl Timetable {
         (u32::from(bin) + self.bins() - self.front) % self.bins()
     }
 
-    /// The bins next after one that may take its pages: so few that these wait hardly longer for it.
-    pub(super) fn next_bins(&self, bin: u8) -> impl Iterator<Item = u8> + use<'_> {
+    /// The log blocks that are written of the bins next after one: so few bins that pages of that one wait
+    /// hardly longer there.
+    pub(super) fn open_units_near(&self, bin: u8) -> impl Iterator<Item = u32> + use<'_> {
+        self.open_units_behind(bin, 0, self.ahead / 15)
+    }
+
+    /// Those of all bins behind these.
+    pub(super) fn open_units_far(&self, bin: u8) -> impl Iterator<Item = u32> + use<'_> {
+        self.open_units_behind(bin, self.ahead / 15, self.bins())
+    }
+
+    /// The log blocks that are written of the bins after the first `from` behind one, up to number `to`.
+    fn open_units_behind(&self, bin: u8, from: u32, to: u32) -> impl Iterator<Item = u32> + use<'_> {
         let ahead = self.ahead_of(bin);
-        let last = (ahead + self.ahead / 15).min(self.bins() - 2);
-        (ahead + 1..=last).map(|ahead| self.bin_at(ahead))
+        let last = (ahead + to).min(self.bins() - 2);
+        (ahead + from + 1..=last).flat_map(|ahead| self.open_units(self.bin_at(ahead)))
     }
 
     /// The next bin is the front.
@@ -512,6 +523,22 @@ mod tests {
         assert_eq!((table.take_open(2), table.extras()), (Some(3), 0));
         assert_eq!((table.take_open(2), table.take_extra(2)), (None, None));
         table.check().unwrap();
+    }
+
+    #[test]
+    fn later_bins_are_near_or_far_and_never_earlier() {
+        let mut table = Timetable::new(64, 1, 256, 64, 30);
+        (0..10).for_each(|_| table.turn());
+        // A log block for each bin; its number is that of the bin.
+        for unit in 0..table.bins() {
+            table.add_unit(unit as u8, unit);
+            table.replace_open(unit as u8, unit);
+        }
+        assert_eq!(table.open_units_near(20).collect::<Vec<_>>(), [21, 22]);
+        let last = table.bins() - 1;
+        let expected: Vec<u32> = (23..=last).chain(0..=8).collect();
+        assert_eq!(table.open_units_far(20).collect::<Vec<_>>(), expected);
+        assert_eq!((table.open_units_near(7).count(), table.open_units_far(7).count()), (1, 0));
     }
 
     #[test]
