@@ -53,14 +53,16 @@
 //! - **A burst goes to any later bin** whose log block is on a die that took no page since the host last
 //!   paused; where there is none, to the die written least recently. Of 64 dies the few next bins have four
 //!   or five, and a burst of fifty pages would wait on them. Few pages come in bursts that long, so the room
-//!   that they keep for longer is little. While merges are due it is short, and pages stay near their bin.
+//!   that they keep for longer is little.
 //! - **A burst opens more log blocks**, one for a page that would else wait behind another host page on
 //!   each die that it may go to. They are full sooner or later, and then hold what their bin's next log block
 //!   would; until then each has lost half a block, so they are a sixteenth of the log at most, and are opened
 //!   after a pause alone, while no merge is due. A load without pauses keeps every die busy anyway.
 //! - **Idle time empties a sixteenth of the log** beyond what the next pages need, so that a burst of writes
 //!   finds room. More of the log would cost more merges for each page. One die begins, and twice as many go
-//!   on each time, until the host asks for something: in short pauses reads would wait for merges.
+//!   on each time, until the host asks for something: in short pauses reads would wait for merges. After
+//!   more writes without a pause than the log holds it empties nothing until the host writes again: that was
+//!   a load, not a burst, and reads may be all that follows.
 //! - **Of the bins near the one that is due, a group takes the one with the fewest groups on its die.** Else
 //!   the last merges of a bin are all on a few dies, which then get every step, and each host request that
 //!   wants one of them waits. Near is a quarter before and behind, and equal bins are taken by turns: the
@@ -170,6 +172,8 @@ pub struct Tide {
     /// a burst.
     paused_at: u64,
     burst_until: u64,
+    /// What was written before the last pause was less than the log holds.
+    comes_in_bursts: bool,
     /// Where memory does not hold all places of log pages.
     map: Option<LogMap>,
 }
@@ -244,8 +248,8 @@ impl Tide {
     }
 
     /// The log block for a page of a bin whose own log block is `own`: that one, or another of this bin or
-    /// of one of the next bins, if the die of `own` was written lately, and of any later bin in a burst, while no
-    /// merge is due. `None`: a burst goes on, and all of them are on dies that were written lately.
+    /// of one of the next bins, if the die of `own` was written lately, and in a burst of any later bin.
+    /// `None`: a burst goes on, and all of them are on dies that were written lately.
     fn least_busy(&self, core: &Core, bin: u8, own: u32) -> Option<u32> {
         let lately = self.written_lately(core);
         let written = |&unit: &u32| self.written_on_die(core, unit);
@@ -255,7 +259,7 @@ impl Tide {
         let has_room = |unit: &u32| core.pool.next(*unit) < self.block_pages;
         let near = self.table.open_units(bin).chain(self.table.open_units_near(bin)).filter(has_room);
         let mut least = near.min_by_key(written).unwrap_or(own);
-        if self.log_pages >= self.burst_until || self.is_room_wanted(core) {
+        if self.log_pages >= self.burst_until {
             return Some(least);
         }
         if written(&least) > 0 {
@@ -282,7 +286,7 @@ impl Tide {
     ) -> Result<Option<u32>, Fault> {
         let lately = self.written_lately(core);
         let is_free = |die: u32| self.written_at[die as usize] <= lately;
-        match core.pool.longest_free(is_free) {
+        match core.pool.longest_free(is_free).filter(|_| !self.is_room_wanted(core)) {
             Some(die) => {
                 let unit = core.open_log_on(flash, die)?;
                 self.table.add_unit(bin, unit);
@@ -546,6 +550,7 @@ impl Policy for Tide {
             written_at: vec![0; layout.width as usize],
             paused_at: 0,
             burst_until: 0,
+            comes_in_bursts: true,
             map: (vtpns > 0).then(|| LogMap::new(layout, blocks, limit)),
         })
     }
@@ -677,10 +682,14 @@ impl Policy for Tide {
     }
 
     fn idle<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+        let written = self.log_pages - self.paused_at;
+        if written > 0 {
+            self.comes_in_bursts = written <= u64::from(core.log_limit() * self.block_pages);
+        }
         self.paused_at = self.log_pages;
         self.burst_until = self.log_pages + u64::from(self.burst(core) * self.block_pages);
         self.erase_emptied(core, flash)?;
-        if !self.is_room_wanted_in_idle_time(core) {
+        if !self.comes_in_bursts || !self.is_room_wanted_in_idle_time(core) {
             return Ok(None);
         }
         // For bursts to come few dies at first: the next request may come at once.

@@ -95,6 +95,25 @@ fn groups_with_a_page_of_the_load_before_do_not_cost_a_merge_each() {
 }
 
 #[test]
+fn idle_time_makes_room_for_bursts_and_not_after_a_load() {
+    let exported = GEOMETRY.pages() / 100 * 90;
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(1, exported).take(exported as usize), 1);
+    let merges = |device: &mut Tested| {
+        device.take_counters();
+        for _ in 0..100 {
+            device.idle().expect("idle time is harmless");
+        }
+        device.counters().value(&FULL_MERGES)
+    };
+    assert_eq!(merges(&mut device), 0, "more was written than the log holds, and no pause came before");
+    write(&mut device, 0..1, 1);
+    assert!(merges(&mut device) > 0, "a page is a burst");
+    write(&mut device, uniform(2, exported).take(exported as usize), 1);
+    assert_eq!(merges(&mut device), 0, "a load again");
+}
+
+#[test]
 fn every_read_is_one_flash_read_whatever_was_written() {
     let exported = GEOMETRY.pages() / 100 * 94;
     let mut device = filled(exported, 16);
