@@ -57,7 +57,7 @@ pub struct Ftl<M: Mapping, P: Placement<M> = HostStream, G = Known> {
 const FOR_A_GATHERING: u32 = 3;
 /// Pages that the host reads for each step of a gathering that is due. Where it only reads, the gathering
 /// would never come else; with four reads a step, it takes about half of the dies' time while it lasts.
-const READS_A_STEP: u32 = 4;
+pub(crate) const READS_A_STEP: u32 = 4;
 
 // Room: collection in steps beside the host's requests, so that every page operation finds free superblocks.
 impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {

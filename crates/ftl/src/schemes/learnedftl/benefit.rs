@@ -19,17 +19,19 @@
 //!
 //! **When.** A group that pays is gathered when the room demands it, or before, when `D'(w) w - D(w)` reaches
 //! the cost, where w of its pages were written since the last time and D' double reads come with each write
-//! now. (This is the rule of renewal: there the average cost `(C + D(w)) / w` is least.) A group that does
-//! not pay is not gathered, and its double reads are counted in segments. It is gathered when those of a
-//! segment, at as many for each write, promise to pay: of predictions a share of (1 - exp(-v)) / v is alive
-//! on average over v volumes of random writes. It is gathered before that, too, when all of a segment's
-//! lookups promise that gathering in turn pays, and a share of (1 - exp(-v)) of them is double reads, as at
-//! the end of a turn of v volumes: later than that the spare room is full. When it turns out that it did not
-//! pay, the next segment is twice as long.
+//! now. (This is the rule of renewal: there the average cost `(C + D(w)) / w` is least.) The room demands it
+//! when what is left of it is filled while all groups that would pay are gathered, one after the other
+//! ([`Benefit::latest`]). A group that does not pay is not gathered, and its double reads are counted in
+//! segments. It is gathered when those of a segment, at as many for each write, promise to pay: of
+//! predictions a share of (1 - exp(-v)) / v is alive on average over v volumes of random writes. It is
+//! gathered before that, too, when all of a segment's lookups promise that gathering in turn pays, and a
+//! share of (1 - exp(-v)) of them is double reads, as at the end of a turn of v volumes: later than that the
+//! spare room is full. When it turns out that it did not pay, the next segment is twice as long.
 //!
 //! Counts are taken at the end of a segment alone, which is a sixteenth of the price of the group's pages.
 
 use crate::breach::Breach;
+use crate::engine::READS_A_STEP;
 use std::collections::VecDeque;
 
 /// What is known of a group's lookups that missed the CMT.
@@ -63,10 +65,9 @@ pub const RECORD_BYTES: u64 = 9 * 4 + 1;
 const SEGMENTS: u64 = 16;
 /// Segments grow by no more than 2 to the power of this: then one is worth 64 gatherings.
 const MOST_DOUBLED: u8 = 10;
-/// Share of the spare room that is full of pages to be collected when a group that pays is gathered at the
-/// latest. When the rest is full too, superblocks are emptied for room, and what a group had in order is
-/// scattered.
-const LEAST_ROOM: f64 = 0.75;
+/// Share of the spare room that is full when groups are gathered because the room demands it, at the
+/// earliest, however many there are and however long each takes: earlier, each costs twice as much a write.
+const EARLIEST: f64 = 0.5;
 
 /// Valid pages and capacity of the superblocks that collection emptied lately.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,6 +104,9 @@ pub struct Benefit {
     /// Pages that the host wrote, and had written when a group was gathered last. They may wrap around.
     clock: u32,
     last_gathered: u32,
+    /// Volumes that the host writes during a gathering: the mean of what the last one took and the mean
+    /// before it.
+    takes: Option<f64>,
     /// What collection found while nothing was gathered.
     undisturbed: Emptied,
 }
@@ -124,6 +128,7 @@ impl Benefit {
             room: 0.0,
             clock: 0,
             last_gathered: 0,
+            takes: None,
             undisturbed: Emptied::default(),
         }
     }
@@ -175,6 +180,7 @@ impl Benefit {
         let all = self.price * f64::from(mapped);
         let volumes = f64::from(self.clock.wrapping_sub(it.gathered_at)) / self.pages;
         let cost = all * self.cost(volumes, emptied);
+        let latest = self.latest(&it, all);
         let saved = f64::from(it.lookups - it.doubles);
         let now = f64::from(it.segment) / f64::from(it.segment_writes.max(1));
         let (mut pays, mut doubled, mut is_due) = (it.pays, it.doubled, false);
@@ -183,13 +189,13 @@ impl Benefit {
         if !is_first && it.pays {
             let doubles = f64::from(it.doubles);
             let renewed = doubles >= all && now * f64::from(it.writes) - doubles >= cost.max(all);
-            is_due = renewed || (volumes >= LEAST_ROOM * self.room && saved >= cost);
+            is_due = renewed || (volumes >= latest && saved >= cost);
             doubled = if is_due { 0 } else { doubled };
             if !is_due && volumes >= self.room && doubles >= all / 2.0 {
                 (pays, doubled) = (false, (doubled + 1).min(MOST_DOUBLED));
             }
         } else if !is_first {
-            is_due = self.promises(&it, f64::from(mapped), emptied);
+            is_due = self.promises(&it, f64::from(mapped), latest, emptied);
         }
         let length = (all / SEGMENTS as f64) as u32;
         let it = &mut self.records[group as usize];
@@ -213,10 +219,26 @@ impl Benefit {
         }
     }
 
+    /// Volumes after its last gathering at which a group is gathered at the latest: early enough for all
+    /// that would pay to be gathered one after the other before the spare room is full. `all` double reads
+    /// pay for a gathering; a group with fewer lookups does not wait for one.
+    fn latest(&self, it: &Record, all: f64) -> f64 {
+        let waiting = self.records.iter().filter(|other| f64::from(other.lookups) >= all).count().max(1);
+        let takes = self.takes.unwrap_or_else(|| self.may_take(it));
+        (self.room - waiting as f64 * takes).max(EARLIEST * self.room)
+    }
+
+    /// Volumes that the host will write during a gathering, as long as none was complete: steps beside each
+    /// page written, as for a group whose pages were written once each, and beside its reads.
+    fn may_take(&self, it: &Record) -> f64 {
+        let reads = f64::from(it.segment_lookups) / f64::from(it.segment_writes.max(1));
+        1.0 / (self.records.len() as f64 * (3.0 + reads / f64::from(READS_A_STEP)))
+    }
+
     /// Whether a gathering promises to pay, if as many lookups a write go on, and as many double reads: by
     /// the next one, one after the other as the room demands or one for each volume of the group's own
     /// writes; or in turn, when as few are predicted as will be at the end of a turn.
-    fn promises(&self, it: &Record, mapped: f64, emptied: Emptied) -> bool {
+    fn promises(&self, it: &Record, mapped: f64, latest: f64, emptied: Emptied) -> bool {
         let device = f64::from(self.clock.wrapping_sub(it.segment_at)) / self.pages;
         let own = f64::from(it.segment_writes.max(1)) / mapped.max(1.0);
         let share = own / device.max(f64::MIN_POSITIVE);
@@ -224,11 +246,10 @@ impl Benefit {
         let (lookups, doubles) = (a_write(it.segment_lookups), a_write(it.segment));
         let pays = |volumes: f64, cost: f64| doubles * lost_by(volumes) >= self.price * cost;
         let in_turn = |room: f64| (room * share).min(1.0);
-        let room = LEAST_ROOM * self.room;
-        let lost = lost_by(in_turn(room));
+        let lost = lost_by(in_turn(latest));
         pays(in_turn(self.room), self.cost(self.room, emptied))
             || pays(1.0, emptied.out_of_turn())
-            || (doubles >= lookups * lost && lookups * lost >= self.price * self.cost(room, emptied))
+            || (doubles >= lookups * lost && lookups * lost >= self.price * self.cost(latest, emptied))
     }
 
     /// Whether a group is due.
@@ -254,6 +275,12 @@ impl Benefit {
         writes
     }
 
+    /// The gathering that began last is complete.
+    pub fn end(&mut self) {
+        let took = f64::from(self.clock.wrapping_sub(self.last_gathered)) / self.pages;
+        self.takes = Some(self.takes.map_or(took, |takes| (takes + took) / 2.0));
+    }
+
     /// Checks the queue against the flags.
     pub fn check(&self) -> Result<(), Breach> {
         let due = self.records.iter().filter(|it| it.is_due).count();
@@ -272,17 +299,22 @@ mod tests {
     const FULL: Emptied = Emptied { valid: 92, capacity: 100 };
     const EMPTY: Emptied = Emptied { valid: 0, capacity: 100 };
 
+    /// Draws numbers below its argument.
+    fn pages_drawn_at_random() -> impl FnMut(u32) -> u32 {
+        let mut state = 1_u64;
+        move |limit| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % u64::from(limit)) as u32
+        }
+    }
+
     /// One group on a device with `room` volumes to spare, written and read at random for `volumes`, `reads`
     /// reads for each write. Returns the volumes at which it is gathered, at once.
     fn gatherings(reads: u32, price: f64, room: f64, emptied: Emptied, volumes: u32) -> Vec<f64> {
         let mut benefit = Benefit::new(1, price);
         benefit.set_room((room * f64::from(PAGES)) as u64, PAGES);
         let mut trained = vec![false; PAGES as usize];
-        let mut state = 1_u64;
-        let mut below = |limit: u32| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((state >> 33) % u64::from(limit)) as u32
-        };
+        let mut below = pages_drawn_at_random();
         let mut found = Vec::new();
         for write in 0..volumes * PAGES {
             for read in 0..=reads {
@@ -324,6 +356,59 @@ mod tests {
             assert!((apart - right).abs() < 0.3 * right, "room {room}: {found:?}");
             assert!(found[0] < room, "the first time, too: {found:?}");
         }
+    }
+
+    /// Eight groups of 1,000 pages, 19 reads for each write, a room of one volume, and gatherings that each
+    /// take so many volumes. Returns the volumes between two gatherings of a group, without the first turn.
+    fn turns(takes: f64) -> Vec<f64> {
+        const GROUPS: u32 = 8;
+        let mut benefit = Benefit::new(GROUPS, 6.0);
+        let pages = GROUPS * PAGES;
+        benefit.set_room(u64::from(pages), pages);
+        let mut below = pages_drawn_at_random();
+        let (mut trained, mut last) = (vec![true; pages as usize], vec![0; GROUPS as usize]);
+        let (mut under_way, mut found) = (None, Vec::new());
+        for write in 0..6 * pages {
+            for read in 0..20 {
+                let page = below(pages);
+                let group = page / PAGES;
+                if trained[page as usize] {
+                    benefit.predicted(group);
+                } else if benefit.read_twice(group) {
+                    benefit.consider(group, PAGES, EMPTY);
+                }
+                if read == 0 {
+                    trained[page as usize] = false;
+                    benefit.written(group, false);
+                }
+            }
+            if under_way.is_none() {
+                under_way = benefit.take_due().map(|group| (group, write));
+                if let Some((group, _)) = under_way {
+                    benefit.begin(group);
+                    let before = std::mem::replace(&mut last[group as usize], write);
+                    found.extend((before > 0).then(|| f64::from(write - before) / f64::from(pages)));
+                }
+            }
+            let is_over =
+                |&mut (_, began): &mut (u32, u32)| f64::from(write - began) >= takes * f64::from(pages);
+            if let Some((group, _)) = under_way.take_if(is_over) {
+                benefit.end();
+                trained[(group * PAGES) as usize..((group + 1) * PAGES) as usize].fill(true);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn groups_begin_early_enough_to_be_gathered_one_after_the_other() {
+        let [fast, slow] = [0.01, 0.05].map(turns);
+        let least = |turns: &[f64]| turns.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(fast.len() >= 24 && slow.len() >= 24, "{fast:?} {slow:?}");
+        for turn in fast.iter().chain(&slow) {
+            assert!((EARLIEST..1.1).contains(turn), "{fast:?} {slow:?}");
+        }
+        assert!(least(&fast) > 0.8 && least(&slow) < 0.75, "{fast:?} {slow:?}");
     }
 
     #[test]

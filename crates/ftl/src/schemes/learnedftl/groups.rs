@@ -351,10 +351,13 @@ impl Groups {
     }
 
     /// A part is complete. After the last one the group goes on writing where it ended.
-    fn part_collected<N: Nand>(&mut self, flash: &mut Flash<N>) {
+    fn part_collected<N: Nand>(&mut self, mapping: &mut LearnedTable, flash: &mut Flash<N>) {
         if let Some(Collecting { group, slot, cause, .. }) = self.collecting.take_if(|it| it.lpns.is_empty())
         {
-            flash.counters.collections_group += u64::from(cause == Cause::Collection);
+            if cause == Cause::Collection {
+                mapping.benefit.end();
+                flash.counters.collections_group += 1;
+            }
             if let Some(slot) = slot {
                 let it = &mut self.groups[group as usize];
                 it.heads.iter_mut().for_each(|head| head.slot = slot as u32);
@@ -456,7 +459,7 @@ impl Placement<LearnedTable> for Groups {
         next: &mut Vec<Ppn>,
     ) -> Result<Option<Done>> {
         if self.part.is_empty() {
-            self.part_collected(flash);
+            self.part_collected(mapping, flash);
             return Ok(None);
         }
         next_of(&mut self.part, mapping, table, flash, next).map(Some)
