@@ -150,6 +150,12 @@ impl Entries {
         self.index.expect(lpn);
     }
 
+    /// Starts bringing the entry in a slot into the processor's cache.
+    #[inline]
+    pub fn expect_slot(&self, slot: u32) {
+        prefetch_index(&self.slots, slot as usize);
+    }
+
     /// Starts bringing into the processor's cache what removing the tail of a list will touch, beside the
     /// tail itself.
     #[inline]

@@ -357,8 +357,6 @@ impl Update for Map {
     ) -> Result<Done> {
         let mut copied = Done::READY;
         for moved in moves {
-            // The pages of a stream are moved in the order of their LPNs.
-            self.cache.expect(Lpn(moved.lpn.0 + 8));
             let (cause, at) = (Cause::Collection, Done::READY);
             self.put(flash, records, moved.lpn, moved.to, moved.done, cause, at)?;
             copied = flash.join(copied, moved.done);

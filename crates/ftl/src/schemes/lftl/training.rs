@@ -10,6 +10,9 @@ use crate::list::NONE;
 use nand::{Done, Lpn, Nand, Ppn};
 use std::ops::Range;
 
+/// Log mappings that are looked up at once.
+const LOOKED_UP: usize = 32;
+
 impl Map {
     /// Linear groups are closed: models are made of what was written to them.
     pub fn close<N: Nand>(&mut self, flash: &mut Flash<N>, which: Trained) {
@@ -64,31 +67,43 @@ impl Map {
         let (mut from, most) = (lpns.start, self.shape().set as usize);
         // The chunk that is looked at.
         let mut chunk = NONE;
+        let mut found = [(Lpn(0), NONE); LOOKED_UP];
         while *left > 0 {
-            let Some(lpn) = self.cache.next_log(from, lpns.end) else { break };
-            let number = self.place(lpn).0;
-            let is_begun = std::mem::replace(&mut chunk, number) == number;
-            let room = most - self.logged.len();
-            let fits = || self.logged.is_empty() || self.cache.logs_of(number) as usize <= room;
-            if room == 0 || !(is_begun || fits()) {
-                return lpn;
+            let most_found = (*left as usize).min(LOOKED_UP);
+            let count = self.cache.next_logs(from..lpns.end, &mut found[..most_found]);
+            if count == 0 {
+                break;
             }
-            from = Lpn(lpn.0 + 1);
-            *left -= 1;
-            let Some(point) = self.cache.point(lpn) else { unreachable!("LPN {} has no log mapping", lpn.0) };
-            let Some((group, local)) = self.lists.local(Ppn(point.ppn)) else {
-                unreachable!("PPN {} was programmed in a block that is in no linear group", point.ppn)
-            };
-            let is_meant = match which {
-                Trained::All => true,
-                Trained::Superblock(superblock) => self.lists.superblock_of(group) == superblock,
-                Trained::Lane(superblock, node) => self.lists.is_of(group, superblock, node),
-            };
-            if is_meant {
-                self.logged.push(Logged { group, point: ((lpn.0 - first) as u16, local) });
+            for &(lpn, slot) in &found[..count] {
+                let number = self.place(lpn).0;
+                let is_begun = std::mem::replace(&mut chunk, number) == number;
+                let room = most - self.logged.len();
+                let fits = || self.logged.is_empty() || self.cache.logs_of(number) as usize <= room;
+                if room == 0 || !(is_begun || fits()) {
+                    return lpn;
+                }
+                from = Lpn(lpn.0 + 1);
+                *left -= 1;
+                self.gather_one((lpn.0 - first) as u16, Ppn(self.cache.ppn_in(slot)), which);
             }
         }
         lpns.end
+    }
+
+    /// Gathers the log mapping of an LPA, if it is of a group that is meant.
+    #[inline]
+    fn gather_one(&mut self, lpa: u16, ppn: Ppn, which: Trained) {
+        let Some((group, local)) = self.lists.local(ppn) else {
+            unreachable!("PPN {} was programmed in a block that is in no linear group", ppn.0)
+        };
+        let is_meant = match which {
+            Trained::All => true,
+            Trained::Superblock(superblock) => self.lists.superblock_of(group) == superblock,
+            Trained::Lane(superblock, node) => self.lists.is_of(group, superblock, node),
+        };
+        if is_meant {
+            self.logged.push(Logged { group, point: (lpa, local) });
+        }
     }
 
     /// Sorts what was gathered by linear group. Completes when the controller has gathered and sorted it.

@@ -8,7 +8,7 @@ impl Cache {
     /// Checks counts and lists against the nodes; one sentence for the first breach.
     pub fn check(&self) -> Result<(), Breach> {
         let present = self.nodes.iter().filter(|node| node.is_present).count();
-        let listed = self.used.iter(&self.nodes).take(present + 1).count();
+        let listed = self.used.iter(&self.used_places).take(present + 1).count();
         if (present, listed) != (self.used.len() as usize, present) {
             return Err(format!(
                 "{present} TP nodes are there, {listed} listed and {} counted",
@@ -30,14 +30,13 @@ impl Cache {
             }
             self.check_lists(chunk)?;
             clean += u32::from(node.has_clean);
-            let lists = [node.trained, node.models].map(|list| self.list(list).count() as u32);
-            if counts != [node.clean.len(), node.dirty, node.logs]
-                || lists != [node.trained_count, node.model_count]
-            {
+            let lists = [self.list(node.trained).count() as u32, self.heads.count(&node.head)];
+            let models_counted = [node.trained_count, node.head.count].map(u32::from);
+            if counts != [node.clean.len(), node.dirty.into(), node.logs.into()] || lists != models_counted {
                 return Err(format!(
                     "chunk {chunk} has {counts:?} clean, outlier and log mappings and {lists:?} models, but counts {:?} and {:?}",
-                    [node.clean.len(), node.dirty, node.logs],
-                    [node.trained_count, node.model_count]
+                    [node.clean.len(), node.dirty.into(), node.logs.into()],
+                    models_counted
                 ).into());
             }
             if !node.is_present && (node.is_dirty() || node.has_identifier || counts[0] > 0) {
@@ -45,13 +44,14 @@ impl Cache {
             }
             models += u64::from(lists[0] + lists[1]);
             trained += u64::from(lists[0]);
-            identifiers += if node.has_identifier { identifier_bytes(node.outliers, self.lpas) } else { 0 };
+            identifiers +=
+                if node.has_identifier { identifier_bytes(node.outliers.into(), self.lpas) } else { 0 };
             points += u64::from(counts.iter().sum::<u32>());
             dirty += u64::from(node.dirty);
             logs += u64::from(node.logs);
             dirty_nodes += u32::from(node.is_dirty());
         }
-        let listed = self.clean.iter(&self.clean_links).take(clean as usize + 1).count();
+        let listed = self.clean.iter(&self.clean_places).take(clean as usize + 1).count();
         if (clean, listed) != (self.clean.len(), clean as usize) {
             return Err(format!("{clean} TP nodes have something clean, {listed} are listed").into());
         }
@@ -76,7 +76,7 @@ impl Cache {
         let (node, (first, end)) = (&self.nodes[chunk as usize], self.lpns_of(chunk));
         let logged = (first.0..end.0).filter(|&lpn| bits::has(&self.log_bits, lpn)).count() as u32;
         let has_clean = node.has_identifier || !node.clean.is_empty();
-        if (logged, has_clean) != (node.logs, node.has_clean) {
+        if (logged, has_clean) != (node.logs.into(), node.has_clean) {
             return Err(format!(
                 "chunk {chunk} has {logged} bits for {} log mappings, and something clean: {has_clean}, listed: {}",
                 node.logs, node.has_clean

@@ -16,6 +16,7 @@
 //! [`Cache::slack`].
 
 mod check;
+mod heads;
 mod replacement;
 
 use super::linear::LinearModel;
@@ -23,6 +24,7 @@ use super::record::{bit, identifier_bytes, Bits, Covering, Parts, MOST_LPAS};
 use crate::bits;
 use crate::cmt::entries::{Entries, Entry};
 use crate::list::{linked, Links, List, NONE};
+use heads::{Head, Heads};
 use nand::{Done, Lpn};
 use prefetch_index::prefetch_index;
 use std::ops::{Range, RangeInclusive};
@@ -49,38 +51,34 @@ pub enum Answer {
     Missing,
 }
 
+/// A model trained since its chunk was written back.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     own: Covering,
     next: u32,
-    /// Of models as they are on flash alone: those trained since go out as a whole.
-    prev: u32,
 }
 
+/// A TP node but for its identifier and its place in the order of use: so one fills a line of the processor's
+/// cache, and the links of all fit its second level.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Node {
     is_present: bool,
-    /// Neighbours in the order of use.
-    links: Links,
     /// It is in the list of nodes with something clean.
     has_clean: bool,
     /// Clean outlier mappings, most recently used first.
     clean: List,
     /// Outlier mappings newer than flash, and log mappings.
-    dirty: u32,
-    logs: u32,
+    dirty: u16,
+    logs: u16,
     /// Models trained since the chunk was written back, newest first; their number.
     trained: u32,
-    trained_count: u32,
-    /// Models as they are on flash, most recently used first; their number, and how many were put out.
-    models: u32,
-    last_model: u32,
-    model_count: u32,
-    missing_models: u32,
-    /// The identifier, and the outliers in it.
+    trained_count: u16,
+    /// The outliers of the identifier, if it is here.
+    outliers: u16,
     has_identifier: bool,
-    outliers: u32,
-    bits: Bits,
+    /// Models as they are on flash.
+    head: Head,
     /// When what it holds of the record is loaded, or trained.
     known: Done,
     /// When the pages are programmed that what is newer than flash leads to.
@@ -91,40 +89,45 @@ struct Node {
 
 const ABSENT: Node = Node {
     is_present: false,
-    links: Links::NONE,
     has_clean: false,
     clean: List::EMPTY,
     dirty: 0,
     logs: 0,
     trained: NONE,
     trained_count: 0,
-    models: NONE,
-    last_model: NONE,
-    model_count: 0,
-    missing_models: 0,
-    has_identifier: false,
     outliers: 0,
-    bits: [0; MOST_LPAS / 64],
+    has_identifier: false,
+    head: Head::NONE,
     known: Done::READY,
     programmed: Done::READY,
     models_stay: false,
 };
 
-linked!(Node);
+const _: () = assert!(size_of::<Node>() == 64);
 
 impl Node {
     fn is_dirty(&self) -> bool {
-        self.dirty + self.logs + self.trained_count > 0
+        self.newer() > 0
+    }
+
+    /// Things newer than on flash.
+    fn newer(&self) -> u16 {
+        self.dirty + self.logs + self.trained_count
     }
 }
 
-/// A node's neighbours among those with something clean.
+/// A node's neighbours in an order of use.
 #[derive(Clone, Copy, Debug)]
-struct Clean {
+struct Place {
     links: Links,
 }
 
-linked!(Clean);
+linked!(Place);
+
+/// Which offsets of a chunk are outliers, in a line of the processor's cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Identifier(Bits);
 
 /// TP nodes and their lists.
 #[derive(Clone, Debug)]
@@ -132,16 +135,19 @@ pub struct Cache {
     lpas: u32,
     /// By chunk.
     nodes: Vec<Node>,
+    outliers: Vec<Identifier>,
     points: Entries,
     /// One bit an LPN: it has a log mapping.
     log_bits: Vec<u64>,
+    heads: Heads,
     held: Vec<Held>,
     free_held: u32,
-    /// Nodes, the most recently used first.
+    /// Nodes, the most recently used first; by chunk.
     used: List,
+    used_places: Vec<Place>,
     /// Those with something clean, in the order of what was looked up; by chunk.
     clean: List,
-    clean_links: Vec<Clean>,
+    clean_places: Vec<Place>,
     clock: u64,
     models: u64,
     identifiers: u64,
@@ -158,16 +164,20 @@ impl Cache {
         assert!(lpas.is_power_of_two() && lpas as usize <= MOST_LPAS);
         let lpns = chunks as usize * lpas as usize;
         let points = lpns.min((bytes / POINT_BYTES) as usize + 1);
+        let places = vec![Place { links: Links::NONE }; chunks as usize];
         Cache {
             lpas,
             nodes: vec![ABSENT; chunks as usize],
+            outliers: vec![Identifier(Bits::default()); chunks as usize],
             points: Entries::new(points, lpns),
             log_bits: vec![0; lpns.div_ceil(64)],
+            heads: Heads::new(lpas, lpns, bytes),
             held: Vec::with_capacity(lpns.min((bytes / MODEL_BYTES) as usize + 1)),
             free_held: NONE,
             used: List::EMPTY,
+            used_places: places.clone(),
             clean: List::EMPTY,
-            clean_links: vec![Clean { links: Links::NONE }; chunks as usize],
+            clean_places: places,
             clock: 0,
             models: 0,
             identifiers: 0,
@@ -236,7 +246,7 @@ impl Cache {
 
     /// Log mappings of a chunk.
     pub fn logs_of(&self, chunk: u32) -> u32 {
-        self.nodes[chunk as usize].logs
+        u32::from(self.nodes[chunk as usize].logs)
     }
 
     /// Whether the cache had the identifier of a chunk, or has trained models of it.
@@ -251,9 +261,9 @@ impl Cache {
     #[inline]
     pub fn touch(&mut self, chunk: u32) {
         if self.has(chunk) {
-            self.used.touch(&mut self.nodes, chunk);
+            self.used.touch(&mut self.used_places, chunk);
             if self.nodes[chunk as usize].has_clean {
-                self.clean.touch(&mut self.clean_links, chunk);
+                self.clean.touch(&mut self.clean_places, chunk);
             }
         }
     }
@@ -268,16 +278,16 @@ impl Cache {
         }
         node.has_clean = has_clean;
         if has_clean {
-            self.clean.push_back(&mut self.clean_links, chunk);
+            self.clean.push_back(&mut self.clean_places, chunk);
         } else {
-            self.clean.unlink(&mut self.clean_links, chunk);
+            self.clean.unlink(&mut self.clean_places, chunk);
         }
     }
 
     fn enter(&mut self, chunk: u32) {
         if !self.has(chunk) {
             self.nodes[chunk as usize] = Node { is_present: true, ..ABSENT };
-            self.used.push_front(&mut self.nodes, chunk);
+            self.used.push_front(&mut self.used_places, chunk);
         }
     }
 
@@ -306,11 +316,7 @@ impl Cache {
             let entry = self.points.get(slot);
             return Answer::Point(entry.ppn, entry.done);
         }
-        let answer = self.by_model(chunk, offset);
-        if let Answer::Model(..) = answer {
-            self.use_model(chunk, offset);
-        }
-        answer
+        self.by_model(chunk, offset)
     }
 
     /// The same without using anything.
@@ -325,19 +331,19 @@ impl Cache {
     fn by_model(&self, chunk: usize, offset: u16) -> Answer {
         let node = &self.nodes[chunk];
         let covers = |held: &&Held| held.own.first <= offset && offset <= held.own.last;
-        let of = |held: &Held| match held.own.model.group {
+        let of = |model: LinearModel| match model.group {
             LinearModel::NOWHERE => Answer::Nowhere(node.known),
-            _ => Answer::Model(held.own.model, node.known),
+            _ => Answer::Model(model, node.known),
         };
         if let Some(held) = self.list(node.trained).find(covers) {
-            return of(held);
+            return of(held.own.model);
         }
-        if !node.has_identifier || bit(&node.bits, offset) {
+        if !node.has_identifier || bit(&self.outliers[chunk].0, offset) {
             return Answer::Missing;
         }
-        match self.list(node.models).find(covers) {
-            Some(held) => of(held),
-            None if node.missing_models == 0 => Answer::Nowhere(node.known),
+        match self.heads.find(&node.head, offset) {
+            Some(model) => of(model),
+            None if node.head.missing == 0 => Answer::Nowhere(node.known),
             None => Answer::Missing,
         }
     }
@@ -360,47 +366,6 @@ impl Cache {
         }
     }
 
-    /// Brings the clean model that covers an offset to the head of its list.
-    fn use_model(&mut self, chunk: usize, offset: u16) {
-        let mut at = self.nodes[chunk].models;
-        while at != NONE {
-            let Held { own, next, prev } = self.held[at as usize];
-            if own.first <= offset && offset <= own.last {
-                if prev != NONE {
-                    self.unlink_model(chunk, at);
-                    self.push_model(chunk, at);
-                }
-                return;
-            }
-            at = next;
-        }
-    }
-
-    /// Puts a model at the head of those as they are on flash.
-    fn push_model(&mut self, chunk: usize, at: u32) {
-        let node = &mut self.nodes[chunk];
-        let head = std::mem::replace(&mut node.models, at);
-        match head {
-            NONE => node.last_model = at,
-            head => self.held[head as usize].prev = at,
-        }
-        let held = &mut self.held[at as usize];
-        (held.next, held.prev) = (head, NONE);
-    }
-
-    /// Takes a model out of those as they are on flash.
-    fn unlink_model(&mut self, chunk: usize, at: u32) {
-        let Held { next, prev, .. } = self.held[at as usize];
-        match prev {
-            NONE => self.nodes[chunk].models = next,
-            prev => self.held[prev as usize].next = next,
-        }
-        match next {
-            NONE => self.nodes[chunk].last_model = prev,
-            next => self.held[next as usize].prev = prev,
-        }
-    }
-
     // Point mappings
 
     /// The point mapping of an LPN.
@@ -413,9 +378,27 @@ impl Cache {
         self.points.next_present(from, end)
     }
 
-    /// The first LPN from `from` on, and below `end`, that has a log mapping.
-    pub fn next_log(&self, from: Lpn, end: Lpn) -> Option<Lpn> {
-        bits::next(&self.log_bits, from.0, end.0).map(Lpn)
+    /// The first LPNs of a range that have log mappings, and their slots, as many as `found` takes. Returns
+    /// how many there are. The processor brings their places, then their entries, while it looks for more.
+    pub fn next_logs(&self, lpns: Range<Lpn>, found: &mut [(Lpn, u32)]) -> usize {
+        let (mut count, mut from) = (0, lpns.start.0);
+        while count < found.len() {
+            let Some(lpn) = bits::next(&self.log_bits, from, lpns.end.0) else { break };
+            self.points.expect(Lpn(lpn));
+            found[count].0 = Lpn(lpn);
+            (count, from) = (count + 1, lpn + 1);
+        }
+        for (lpn, slot) in &mut found[..count] {
+            let Some(at) = self.points.find(*lpn) else { unreachable!("LPN {} has no log mapping", lpn.0) };
+            self.points.expect_slot(at);
+            *slot = at;
+        }
+        count
+    }
+
+    /// The page that the point mapping in a slot leads to.
+    pub fn ppn_in(&self, slot: u32) -> u32 {
+        self.points.get(slot).ppn
     }
 
     /// Whether a point mapping is a log mapping.
@@ -439,7 +422,7 @@ impl Cache {
     pub fn set(&mut self, lpn: Lpn, entry: u32, done: Done, logs: bool) -> bool {
         let chunk = self.node_of(lpn);
         self.enter(chunk as u32);
-        self.used.touch(&mut self.nodes, chunk as u32);
+        self.used.touch(&mut self.used_places, chunk as u32);
         let (slot, was_log) = match self.points.find(lpn) {
             Some(slot) => {
                 let was_log = Self::is_log(self.points.get(slot));
@@ -490,7 +473,7 @@ impl Cache {
             bits::set(&mut self.log_bits, removed.lpn.0, false);
         }
         self.logs -= slots.len() as u64;
-        self.change(chunk as usize, |node| node.logs -= slots.len() as u32);
+        self.change(chunk as usize, |node| node.logs -= slots.len() as u16);
     }
 
     /// Drops the point mapping of an LPN, if there is one.
@@ -532,7 +515,7 @@ impl Cache {
 
     fn new_held(&mut self, own: Covering, next: u32) -> u32 {
         self.models += 1;
-        let held = Held { own, next, prev: NONE };
+        let held = Held { own, next };
         if self.free_held == NONE {
             self.held.push(held);
             return self.held.len() as u32 - 1;
@@ -564,7 +547,7 @@ impl Cache {
             node.trained = at;
             node.known = known;
             node.trained_count += 1;
-            node.trained_count
+            u32::from(node.trained_count)
         });
         if count > MANY_TRAINED {
             // Offsets that newer models cover.
@@ -645,19 +628,13 @@ impl Cache {
     pub fn set_head(&mut self, chunk: u32, parts: &Parts<'_>, offsets: RangeInclusive<u16>, known: Done) {
         self.enter(chunk);
         self.drop_head(chunk);
-        let mut kept = 0;
-        for own in parts.models().rev() {
-            if own.first <= *offsets.end() && *offsets.start() <= own.last {
-                let at = self.new_held(own, NONE);
-                self.push_model(chunk as usize, at);
-                kept += 1;
-            }
-        }
+        let head = self.heads.enter(parts, offsets);
+        self.models += u64::from(head.count);
         let node = &mut self.nodes[chunk as usize];
-        (node.model_count, node.outliers) = (kept, parts.outlier_count());
-        node.missing_models = parts.model_count() - kept;
-        (node.has_identifier, node.bits, node.known) = (true, parts.identifier(), known);
-        self.identifiers += identifier_bytes(node.outliers, self.lpas);
+        (node.head, node.outliers) = (head, parts.outlier_count() as u16);
+        (node.has_identifier, node.known) = (true, known);
+        self.outliers[chunk as usize].0 = parts.identifier();
+        self.identifiers += identifier_bytes(parts.outlier_count(), self.lpas);
         self.list_clean(chunk);
     }
 
@@ -671,11 +648,12 @@ impl Cache {
     pub fn renew_identifier(&mut self, chunk: u32, parts: &Parts<'_>, room: u64) -> bool {
         let node = &mut self.nodes[chunk as usize];
         let [before, now] =
-            [node.outliers, parts.outlier_count()].map(|all| identifier_bytes(all, self.lpas));
+            [u32::from(node.outliers), parts.outlier_count()].map(|all| identifier_bytes(all, self.lpas));
         if !node.has_identifier || !node.models_stay || now > before + room {
             return false;
         }
-        (node.outliers, node.bits) = (parts.outlier_count(), parts.identifier());
+        node.outliers = parts.outlier_count() as u16;
+        self.outliers[chunk as usize].0 = parts.identifier();
         self.identifiers = self.identifiers + now - before;
         true
     }
@@ -684,13 +662,9 @@ impl Cache {
     pub fn drop_head(&mut self, chunk: u32) -> u64 {
         let before = self.models * MODEL_BYTES + self.identifiers;
         let node = &mut self.nodes[chunk as usize];
-        if node.model_count > 0 {
-            // The list as a whole becomes the head of that of free places.
-            self.held[node.last_model as usize].next = self.free_held;
-            self.free_held = node.models;
-            self.models -= u64::from(node.model_count);
-            (node.models, node.last_model, node.model_count) = (NONE, NONE, 0);
-        }
+        let head = std::mem::replace(&mut node.head, Head::NONE);
+        self.heads.drop(head);
+        self.models -= u64::from(head.count);
         self.drop_identifier(chunk as usize);
         before - self.models * MODEL_BYTES - self.identifiers
     }
@@ -698,9 +672,9 @@ impl Cache {
     fn drop_identifier(&mut self, chunk: usize) {
         let node = &mut self.nodes[chunk];
         if node.has_identifier {
-            self.identifiers -= identifier_bytes(node.outliers, self.lpas);
+            self.identifiers -= identifier_bytes(u32::from(node.outliers), self.lpas);
         }
-        (node.has_identifier, node.outliers, node.missing_models) = (false, 0, 0);
+        (node.has_identifier, node.outliers) = (false, 0);
     }
 
     /// A chunk is on flash as it is here, with this record: what was newer becomes clean. The head is as
@@ -744,10 +718,11 @@ impl Cache {
         (from..self.nodes.len() as u32).find(|&chunk| self.is_dirty(chunk))
     }
 
-    /// Starts bringing what a lookup will touch into the processor's cache.
+    /// Starts bringing what a lookup or an update will touch into the processor's cache.
     #[inline]
     pub fn expect(&self, lpn: Lpn) {
         self.points.expect(lpn);
+        prefetch_index(&self.nodes, self.node_of(lpn));
     }
 }
 

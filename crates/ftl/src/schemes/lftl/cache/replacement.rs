@@ -3,22 +3,19 @@
 
 use super::{Cache, ABSENT, POINT_BYTES};
 use crate::list::NONE;
-use prefetch_index::prefetch_index;
 
 impl Cache {
     /// All chunks that it holds something of, from the least recently used one.
     fn coldest_first(&self) -> impl Iterator<Item = u32> + '_ {
-        let next = |&chunk: &u32| Some(self.nodes[chunk as usize].links.prev).filter(|&prev| prev != NONE);
+        let next =
+            |&chunk: &u32| Some(self.used_places[chunk as usize].links.prev).filter(|&prev| prev != NONE);
         std::iter::successors(Some(self.used.tail()).filter(|&chunk| chunk != NONE), next)
     }
 
     /// The chunk to write back: of so many least recently used ones that with most that is newer than on
     /// flash, or the first one behind them that has such a thing.
     pub fn to_write_back(&self, coldest: usize) -> Option<u32> {
-        let newer = |&chunk: &u32| {
-            let node = &self.nodes[chunk as usize];
-            node.dirty + node.logs + node.trained_count
-        };
+        let newer = |&chunk: &u32| self.nodes[chunk as usize].newer();
         let (mut most, mut found) = (0, None);
         for chunk in self.coldest_first().take(coldest) {
             if newer(&chunk) > most {
@@ -43,7 +40,7 @@ impl Cache {
     fn put_out_of(&mut self, chunk: u32, bytes: u64) -> u64 {
         let things = match self.nodes[chunk as usize].clean.is_empty() {
             true => {
-                let models = u64::from(self.nodes[chunk as usize].model_count);
+                let models = u64::from(self.nodes[chunk as usize].head.count);
                 self.drop_head(chunk);
                 models + 1
             }
@@ -72,10 +69,10 @@ impl Cache {
     pub(super) fn leave_if_empty(&mut self, chunk: u32) {
         let node = &self.nodes[chunk as usize];
         if node.clean.is_empty() && !node.is_dirty() && !node.has_identifier {
-            self.used.unlink(&mut self.nodes, chunk);
+            self.used.unlink(&mut self.used_places, chunk);
             self.nodes[chunk as usize] = ABSENT;
             if let Some(next) = self.coldest_clean() {
-                prefetch_index(&self.held, self.nodes[next as usize].last_model as usize);
+                self.heads.expect_drop(&self.nodes[next as usize].head);
             }
         }
     }
