@@ -271,6 +271,13 @@ pub trait Nand: DataBuffer + SpareBytes {
     #[inline]
     fn expect(&self, _hint: Hint) {}
 
+    /// The id in the OOB of a valid page, where an array in memory has it at hand: to tell the processor what
+    /// will be needed ([`Nand::expect`]), and for nothing else.
+    #[inline]
+    fn hinted_id(&self, _ppn: Ppn) -> Option<u32> {
+        None
+    }
+
     /// Recovery begins this step: an array that is opened by a user tells how long each took.
     fn begin_step(&mut self, _name: &'static str) {}
 
@@ -393,6 +400,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
 
     fn expect(&self, hint: Hint) {
         (**self).expect(hint);
+    }
+
+    fn hinted_id(&self, ppn: Ppn) -> Option<u32> {
+        (**self).hinted_id(ppn)
     }
 
     fn begin_step(&mut self, name: &'static str) {

@@ -104,6 +104,7 @@ impl Index {
     /// Starts bringing an LPN's place into the processor's cache.
     #[inline]
     pub fn expect(&self, lpn: Lpn) {
+        prefetch_index(&self.present, lpn.0 as usize / 64);
         prefetch_index(&self.places, self.home(lpn.0));
     }
 }

@@ -381,7 +381,6 @@ pub(crate) fn copy<N: Nand, M: Mapping, P: Placement<M>>(
     cause: Cause,
 ) -> Result<Moved> {
     let read = flash.read_to_move(from, cause, Done::READY)?;
-    parts.mapping.expect(flash, &parts.pages, Lpn(read.0.id), true);
     program_copy(flash, parts, from, read, stream, cause)
 }
 

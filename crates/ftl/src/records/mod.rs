@@ -21,7 +21,7 @@ use crate::mapping::{Pages, Units};
 use crate::recover::{Newer, Recovery};
 use crate::space::Stream;
 use crate::table::{mapped, UNMAPPED};
-use nand::{Done, Fault, Nand, PageKind, Ppn, Result, Source, Vtpn};
+use nand::{Done, Fault, Hint, Nand, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
 
 const MAGIC: u32 = 0x5052_5446; // "FTRP"
@@ -50,6 +50,9 @@ pub struct Records {
     /// The LPNs of the groups.
     units: Units,
     page_bytes: usize,
+    /// By group: the byte of its page at which its record begins, 0 where that is not known. It spares this
+    /// machine the walk that [`record_in`] makes, and is not charged.
+    places: Vec<u16>,
     /// The page that is made, and its records so far.
     page: Vec<u8>,
     count: usize,
@@ -92,6 +95,7 @@ impl Records {
     pub fn group(&mut self, shift: u32) {
         self.units = Units::new(self.units.lpns(), shift);
         self.entries.reserve_exact(self.groups() as usize);
+        self.places = vec![0; self.groups() as usize];
     }
 
     /// Bytes of the buffer in which a page is made. That of the page which was read is the controller's.
@@ -149,6 +153,30 @@ impl Records {
         match self.ppn(self.page_of(group)) {
             Some(ppn) => flash.read_metadata(ppn, PageKind::Translation, cause, at).map(Some),
             None => Ok(None),
+        }
+    }
+
+    /// The record of a group in the content of its page, which [`Records::load`] read; empty: it has none.
+    pub fn record<'a>(&self, page: &'a [u8], group: u32) -> &'a [u8] {
+        let place = self.places.get(group as usize).map_or(0, |&place| usize::from(place));
+        if place == 0 {
+            return record_in(page, group);
+        }
+        match record_at(page, place) {
+            Some((found, record)) if found == group => record,
+            found => panic!("the record of group {group} is not at byte {place}, where {found:?} is"),
+        }
+    }
+
+    /// Starts bringing the record of a group on flash into the processor's cache, from its beginning on:
+    /// `lines` lines.
+    #[inline]
+    pub fn expect<N: Nand>(&self, flash: &Flash<N>, group: u32, lines: u32) {
+        let place = self.places.get(group as usize).map_or(0, |&place| u32::from(place));
+        if let (Some(page), 1..) = (self.ppn(self.page_of(group)), place) {
+            let words = (0..lines).map(|line| place / 4 + 16 * line);
+            let fits = |&word: &u32| 4 * (word as usize) < self.page_bytes;
+            words.take_while(fits).for_each(|word| flash.nand().expect(Hint::Word(page, word)));
         }
     }
 
@@ -382,10 +410,13 @@ impl Records {
     }
 
     /// Tells what the page that was programmed holds of each group.
-    fn tell(&self, groups: Range<u32>, merge: &mut impl Merge) {
+    fn tell(&mut self, groups: Range<u32>, merge: &mut impl Merge) {
         let mut at = HEADER;
         for group in groups {
             let record = record_at(&self.page, at).filter(|record| record.0 == group);
+            if let Some(place) = self.places.get_mut(group as usize) {
+                *place = record.map_or(0, |_| at as u16);
+            }
             at += record.map_or(0, |record| RECORD_HEADER + record.1.len());
             merge.written(group, record.map_or(&[], |record| record.1));
         }
@@ -417,6 +448,7 @@ impl Records {
             }
         }
         self.entries.clear();
+        self.places.fill(0);
         let mut before = None;
         for (group, index) in (0..).zip(owner) {
             if before == Some(index) {
@@ -483,6 +515,7 @@ impl Pages for Records {
         Records {
             entries: vec![Entry { first: 0, ppn: UNMAPPED, used: 0 }],
             units: Units::new(exported_pages, 0),
+            places: Vec::new(),
             page_bytes: page_bytes as usize,
             page: Vec::with_capacity(page_bytes as usize),
             count: 0,

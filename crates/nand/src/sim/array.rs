@@ -476,6 +476,12 @@ impl Array {
         }
     }
 
+    /// See [`Nand::hinted_id`](crate::Nand::hinted_id).
+    #[inline]
+    pub fn hinted_id(&self, ppn: Ppn) -> Option<u32> {
+        Some(self.records.get(ppn.0 as usize)?.unpack(PageKind::Data, 0).id)
+    }
+
     /// The page as a read that needs no retry finds it; a metadata page whose content moved is not readable.
     pub fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
         content.clear();

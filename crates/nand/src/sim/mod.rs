@@ -329,6 +329,11 @@ impl<T: Timing> Nand for SimNand<T> {
         self.array.expect(hint);
     }
 
+    #[inline]
+    fn hinted_id(&self, ppn: Ppn) -> Option<u32> {
+        self.array.hinted_id(ppn)
+    }
+
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
         self.array.inspect(ppn, content)
     }

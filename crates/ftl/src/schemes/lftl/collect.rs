@@ -11,7 +11,10 @@ use crate::engine::{Copies, Parts, Placement};
 use crate::flash::Flash;
 use crate::mapping::Update;
 use crate::space::Stream;
-use nand::{Done, Nand, Ppn, Result};
+use nand::{Done, Lpn, Nand, Ppn, Result};
+
+/// So many pages ahead of the one that is copied the processor is told what its mapping will touch.
+const AHEAD: u32 = 12;
 
 /// Copies that are committed one by one.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,10 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for AtOnce {
         stream: Stream,
         cause: Cause,
     ) -> Result<Done> {
+        let ahead = Ppn((from.0 + AHEAD).min(flash.nand().geometry().pages() - 1));
+        if let Some(id) = flash.space.is_valid(ahead).then(|| flash.nand().hinted_id(ahead)).flatten() {
+            parts.mapping.expect(flash, &parts.pages, Lpn(id), false);
+        }
         let moved = copy(flash, parts, from, stream, cause)?;
         let done = parts.mapping.moved(flash, &mut parts.pages, &[moved])?;
         flash.invalidate(from);

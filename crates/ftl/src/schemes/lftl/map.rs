@@ -237,7 +237,7 @@ impl Map {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
                 return Ok(Lookup::new(None, at, How::CachedEntry));
             };
-            let parts = self.chunk(number).parts(record_in(flash.buffer(), number));
+            let parts = self.chunk(number).parts(records.record(flash.buffer(), number));
             let wanted = self.wanted(number, &parts, offset, rest);
             let unpacked = parts.looked_at(wanted.outliers.clone());
             let known = flash.compute_in_slices(unpacked * self.shape.train_ns, read);
@@ -248,7 +248,7 @@ impl Map {
                 continue;
             }
             let (found, by_model, mut prefetched) =
-                self.install(flash.buffer(), number, offset, &wanted, known);
+                self.install(records.record(flash.buffer(), number), number, offset, &wanted, known);
             let ahead = self.install_ahead(flash.buffer(), records, number, known);
             prefetched += ahead.models;
             flash.counters.prefetched += prefetched;
@@ -278,14 +278,14 @@ impl Map {
     /// says so, and how many more outlier mappings came with it.
     fn install(
         &mut self,
-        page: &[u8],
+        record: &[u8],
         number: u32,
         offset: u16,
         wanted: &Wanted,
         known: Done,
     ) -> (Option<Ppn>, bool, u64) {
         let (mut found, mut prefetched) = (None, 0);
-        let parts = self.chunk(number).parts(record_in(page, number));
+        let parts = self.chunk(number).parts(record);
         self.cache.set_head(number, &parts, wanted.models.clone(), known);
         let first = self.first_lpn(number);
         parts.each_outlier_in(wanted.outliers.clone(), |outlier, entry| {
@@ -454,7 +454,7 @@ impl Map {
         if !range.clone().all(|offset| in_memory(self, offset)) {
             if let Some(loaded) = records.load(flash, number, Cause::Translation, done)? {
                 done = loaded;
-                let record = record_in(flash.buffer(), number);
+                let record = records.record(flash.buffer(), number);
                 self.chunk(number).decode(&self.lists, record, &mut self.table);
                 work_ns += u64::from(self.shape.chunk_lpas) * self.shape.train_ns;
             }

@@ -156,6 +156,9 @@ impl Map {
     }
 }
 
+/// Lines of the processor's cache in which the head of a chunk lies on an aged device.
+const LINES_OF_A_HEAD: u32 = 10;
+
 impl Mapping for Map {
     type Pages = Records;
 
@@ -296,8 +299,13 @@ impl Mapping for Map {
         self.write_ahead(flash, records, map::MOST_DIRTY - 1, Done::READY)
     }
 
-    fn expect<N: Nand>(&self, _flash: &Flash<N>, _records: &Records, lpn: Lpn, _soon: bool) {
-        self.cache.expect(lpn);
+    fn expect<N: Nand>(&self, flash: &Flash<N>, records: &Records, lpn: Lpn, soon: bool) {
+        let number = self.place(lpn).0;
+        if !soon {
+            self.cache.expect(lpn);
+        } else if !self.cache.has_head(number) {
+            records.expect(flash, number, LINES_OF_A_HEAD);
+        }
     }
 
     fn entries<N: Nand>(&self, of: Unit<'_, N, Records>, entries: &mut Vec<u32>) {

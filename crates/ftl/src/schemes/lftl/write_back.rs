@@ -135,6 +135,7 @@ impl Map {
         at: Done,
     ) -> Result<Done> {
         let range = records.range(records.page_of(number));
+        self.cache.expect_points(range.clone());
         self.train_chunks(flash, range.clone());
         let shape = *self.shape();
         let mut waits = Done::READY;

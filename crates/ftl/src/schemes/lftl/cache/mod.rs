@@ -233,6 +233,12 @@ impl Cache {
         self.nodes[chunk as usize].is_present
     }
 
+    /// Whether the head of a chunk is in memory.
+    #[inline]
+    pub fn has_head(&self, chunk: u32) -> bool {
+        self.nodes[chunk as usize].has_identifier
+    }
+
     /// Whether anything of a chunk is newer than on flash.
     #[inline]
     pub fn is_dirty(&self, chunk: u32) -> bool {
@@ -722,7 +728,17 @@ impl Cache {
     #[inline]
     pub fn expect(&self, lpn: Lpn) {
         self.points.expect(lpn);
+        prefetch_index(&self.log_bits, lpn.0 as usize / 64);
         prefetch_index(&self.nodes, self.node_of(lpn));
+    }
+
+    /// The same for the point mappings of some chunks, all of which are looked at next.
+    pub fn expect_points(&self, chunks: Range<u32>) {
+        let (first, end) = (self.lpns_of(chunks.start).0, self.lpns_of(chunks.end).0);
+        let next = |from: Lpn| self.points.next_present(from, end);
+        let points = || std::iter::successors(next(first), |lpn| next(Lpn(lpn.0 + 1)));
+        points().for_each(|lpn| self.points.expect(lpn));
+        points().filter_map(|lpn| self.points.find(lpn)).for_each(|slot| self.points.expect_slot(slot));
     }
 }
 
