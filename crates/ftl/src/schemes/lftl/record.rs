@@ -19,7 +19,7 @@ use nand::Ppn;
 use std::ops::{Range, RangeInclusive};
 
 /// Bytes before the models.
-const HEADER: usize = 4;
+pub const HEADER: usize = 4;
 const BITMAP: u16 = 1 << 15;
 /// LPAs of the largest chunk.
 pub const MOST_LPAS: usize = 512;
@@ -52,7 +52,7 @@ pub fn identifier_bytes(outliers: u32, lpas: u32) -> u64 {
 }
 
 /// A model and the offsets of its chunk that it covers, first and last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Covering {
     /// First.
     pub first: u16,
