@@ -106,9 +106,7 @@ impl Merger<'_> {
             let (before, own) = (models[kept], models[at]);
             let goes_on = before.model.group == own.model.group
                 && before.model.predict(own.model.start) == Some(own.model.base);
-            if goes_on {
-                models[kept].last = own.last;
-            } else {
+            if !goes_on {
                 kept += 1;
                 models[kept] = own;
             }
