@@ -35,6 +35,7 @@ mod half;
 mod list;
 pub mod log_block;
 pub mod mapping;
+mod prediction;
 pub mod records;
 pub mod recover;
 mod scheme;

@@ -116,13 +116,15 @@ fn without_an_error_bound_nothing_is_mispredicted() {
     assert_eq!(device.counters().host_reads_by_flash_reads[3], 0);
 }
 
-/// Controller time of reading every page once, after a fill, and after scattered writes that lie above it.
-fn reading(level_ns: &str) -> [u64; 2] {
+/// Controller time of reading every page once in requests of `pages`, after a fill, and after scattered
+/// writes that lie above it.
+fn reading(level_ns: &str, pages: u32) -> [u64; 2] {
     let mut device = open(&config(1 << 20, &[("level_ns", level_ns)]));
     let read = |device: &mut Live| {
         ask(device, HostOp::Flush, 0, 1);
         let before = device.counters().compute_ns;
-        ask(device, HostOp::Read, 0, EXPORTED);
+        let firsts = (0..EXPORTED).step_by(pages as usize);
+        firsts.for_each(|lpn| ask(device, HostOp::Read, lpn, pages.min(EXPORTED - lpn)));
         device.counters().compute_ns - before
     };
     fill(&mut device);
@@ -134,11 +136,19 @@ fn reading(level_ns: &str) -> [u64; 2] {
 #[test]
 fn a_lookup_takes_longer_the_more_levels_it_searches() {
     let one = u64::from(EXPORTED) * 650;
-    let [filled, scattered] = reading("0");
+    let [filled, scattered] = reading("0", 1);
     assert_eq!((filled, scattered), (one, one));
-    let [filled, scattered] = reading("500");
+    let [filled, scattered] = reading("500", 1);
     assert_eq!(filled, one, "what is written in sequence lies on one level");
     assert!(scattered > one + u64::from(EXPORTED) * 500, "{scattered}: two levels and more on average");
+}
+
+#[test]
+fn the_further_pages_that_a_segment_predicts_take_a_step_each() {
+    let [filled, scattered] = reading("0", 64);
+    let (pages, requests) = (u64::from(EXPORTED), u64::from(EXPORTED.div_ceil(64)));
+    assert_eq!(filled, requests * 650 + (pages - requests) * 16, "a segment holds all pages of a request");
+    assert!(scattered > 2 * filled, "{scattered}: many segments a request");
 }
 
 #[test]

@@ -274,8 +274,9 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         let mut at = at;
         // While pages are copied there may be an older copy of `lpn` that counts as valid until it is
         // committed.
+        let ask = Ask { lpn, rest, at };
         let guess =
-            if self.collector.is_active() { None } else { G::guess(&mut self.parts.mapping, flash, lpn, at) };
+            if self.collector.is_active() { None } else { G::guess(&mut self.parts.mapping, flash, ask) };
         if let Some((ppn, thought)) = guess {
             match flash.read_guess(ppn, lpn, thought)? {
                 Guessed::Right(oob, done) => {

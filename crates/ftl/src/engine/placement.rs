@@ -5,7 +5,7 @@ use super::collector::Grouped;
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
-use crate::mapping::{Mapping, Update};
+use crate::mapping::{Ask, Mapping, Update};
 use crate::scheme::{Config, ConfigError, Memory};
 use crate::space::Stream;
 use nand::{Done, Lpn, Nand, PageKind, Ppn, Result, Source};
@@ -199,9 +199,10 @@ pub trait Copies<M: Mapping, P>: Clone + std::fmt::Debug + Send + 'static {
 
 /// Which page is read although its mapping is not known, or not exactly.
 pub trait Predict<M>: Clone + std::fmt::Debug + Send + 'static {
-    /// A page at which `lpn` may be, to be read before its mapping is known, and when that is thought.
+    /// A page at which the LPN asked for may be, to be read before its mapping is known, and when that is
+    /// thought.
     #[inline]
-    fn guess<N: Nand>(_mapping: &mut M, _flash: &mut Flash<N>, _lpn: Lpn, _at: Done) -> Option<(Ppn, Done)> {
+    fn guess<N: Nand>(_mapping: &mut M, _flash: &mut Flash<N>, _ask: Ask) -> Option<(Ppn, Done)> {
         None
     }
 

@@ -6,7 +6,8 @@ use super::segment::learn;
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
-use crate::mapping::Pages;
+use crate::mapping::{Ask, Pages};
+use crate::prediction::Predictions;
 use crate::records::{record_in, Records};
 use crate::space::Stream;
 use nand::{Done, Lpn, Nand, Ppn, Result, Source};
@@ -62,6 +63,7 @@ pub struct Map {
     pub directory_bytes: u64,
     /// Groups in memory.
     pub cache: Cache,
+    predictions: Predictions<Option<(u32, usize)>>,
     group: Group,
     pieces: Vec<Piece>,
     packed: Vec<u8>,
@@ -92,6 +94,7 @@ impl Map {
         let groups = shape.exported_pages.div_ceil(1 << shape.group_shift);
         let window = 2 * shape.gamma as usize + 1;
         Map {
+            predictions: Predictions::new(shape.predict_ns),
             shape,
             directory_bytes: Records::ENTRY_BYTES,
             cache: Cache::new(groups, shape.budget),
@@ -171,16 +174,13 @@ impl Map {
 
     /// The same as controller work: it completes when the levels are searched.
     #[inline]
-    pub fn search<N: Nand>(
-        &self,
-        flash: &mut Flash<N>,
-        group: u32,
-        offset: u8,
-        at: Done,
-    ) -> (Option<Answer>, Done) {
+    pub fn search<N: Nand>(&mut self, flash: &mut Flash<N>, ask: Ask) -> (Option<Answer>, Done) {
+        let (group, offset) = self.place(ask.lpn);
         let (answer, levels) = self.answer(group, offset);
         let below = u64::from(levels.saturating_sub(1));
-        (answer, flash.compute(self.shape.predict_ns + self.shape.level_ns * below, at))
+        let segment = answer.map(|answer| (group, answer.segment));
+        let ns = self.predictions.ns(segment, ask) + self.shape.level_ns * below;
+        (answer, flash.compute(ns, ask.at))
     }
 
     /// The page that an approximate answer means, to invalidate it. When it is the only valid page within the

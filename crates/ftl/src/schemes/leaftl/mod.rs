@@ -35,7 +35,9 @@
 //! - After a power cut what was not in translation pages is mapped by segments without an error
 //!   ([`recover`]).
 //! - Controller work: 0.65 us a lookup and 100 ns a page sorted and learned, from LearnedFTL's measurements
-//!   on a Cortex-A72 (0.65 us a prediction; 50 us for the 512 mappings of a translation page).
+//!   on a Cortex-A72 (0.65 us a prediction; 50 us for the 512 mappings of a translation page). Further pages
+//!   of a request that the same segment predicts take a step each ([`crate::prediction::Predictions`]), and
+//!   the levels above it.
 //! - A page that goes from the host to the buffer, or back, takes the time of the host's link, 2,320 MB/s:
 //!   two lanes of UFS 3.1 (11.6 Gbit/s each, of which 8b/10b leaves eight tenths). Nothing else stands
 //!   between such a request and its answer, and pages go over the link one after the other. Where flash
@@ -128,7 +130,7 @@ impl Leaftl {
             0 => flash.nand().geometry().superblock_pages(),
             left => left,
         };
-        let count = which.len().min(left as usize);
+        let (count, last) = (which.len().min(left as usize), self.order[which.end - 1].0);
         self.pages.clear();
         self.olds.clear();
         for at in which.start..which.start + count {
@@ -136,8 +138,8 @@ impl Leaftl {
             let Some(page) = self.buffer.page(slot) else { unreachable!("slot {slot} is being written out") };
             let after = flash.join(page.held, sorted);
             self.pages.push(Page { lpn, slot, content: Content::version(page.version), after });
-            let (_, offset) = map.place(lpn);
-            if let (Some(answer), searched) = map.search(flash, group, offset, known) {
+            let rest = last.0 - lpn.0 + 1;
+            if let (Some(answer), searched) = map.search(flash, Ask { lpn, rest, at: known }) {
                 let (old, _) = map.exact(flash, lpn, answer, Cause::Translation, searched)?;
                 self.olds.push(old);
             }
@@ -275,13 +277,13 @@ impl Mapping for Map {
 
     fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
         let Ask { lpn, at, .. } = ask;
-        let (group, offset) = self.place(lpn);
+        let (group, _) = self.place(lpn);
         if self.is_blank(records, group) {
             return Ok(Lookup::new(None, at, How::Loaded));
         }
         let how = if self.cache.has(group) { How::Predicted } else { How::Loaded };
         let known = self.touch(flash, records, group, Cause::Translation, at)?;
-        let (answer, searched) = self.search(flash, group, offset, known);
+        let (answer, searched) = self.search(flash, Ask { at: known, ..ask });
         let evicted = self.shrink(flash, records, group, Cause::Translation)?;
         let known = flash.join(searched, evicted);
         let exact = answer.is_none_or(|answer| answer.exact);
@@ -304,9 +306,9 @@ impl Mapping for Map {
         let (first, last) = (offsets.start as u8, (offsets.end - 1) as u8);
         let (mut done, mut olds) = (known, std::mem::take(&mut self.olds));
         for offset in first..=last {
-            if let (Some(answer), searched) = self.search(flash, group, offset, known) {
-                let (old, looked) =
-                    self.exact(flash, self.lpn(group, offset), answer, Cause::Translation, searched)?;
+            let (lpn, rest) = (self.lpn(group, offset), u32::from(last - offset) + 1);
+            if let (Some(answer), searched) = self.search(flash, Ask { lpn, rest, at: known }) {
+                let (old, looked) = self.exact(flash, lpn, answer, Cause::Translation, searched)?;
                 done = flash.join(done, looked);
                 olds.push(old);
             }

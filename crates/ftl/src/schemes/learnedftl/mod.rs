@@ -40,8 +40,9 @@
 //!   hold in its bytes (19) is given up, and the CMT grows by it until the entry is learned again.
 //! - **A host write** whose old page the model knows loads no translation page to invalidate it.
 //! - Predictions and trainings of no use to anybody are not charged: `predict_ns` for each prediction
-//!   followed, `train_ns` for a full GTD entry, less in proportion for fewer points. The paper's 50 us are
-//!   for greedy regression. The better fit takes 1.7 times as long on one machine, so 85 us are charged.
+//!   followed, `train_ns` for a full GTD entry, less in proportion for fewer points. Further pages of a
+//!   request that the same piece predicts take a step each ([`Predictions`]). The paper's 50 us are for
+//!   greedy regression. The better fit takes 1.7 times as long on one machine, so 85 us are charged.
 //! - An orderly power-off writes the models beside the checkpoint of the directory. After power loss they are
 //!   trained again from the translation pages, which recovery reads anyway, with what it found newer; the
 //!   time is charged.
@@ -58,6 +59,7 @@ use crate::cmt::two_level::ENTRY_BYTES;
 use crate::engine::{Ftl, Predict};
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
+use crate::prediction::Predictions;
 use crate::recover::Recovery;
 use crate::scheme::{Alias, CachedPage, Config, ConfigError, Info, Memory, Parameter};
 use crate::schemes::tpftl::ClusteredTable;
@@ -152,7 +154,7 @@ pub struct LearnedTable {
     /// What recovery finds in them, for the placement.
     blocks: Option<Blocks>,
     run: Run,
-    predict_ns: u64,
+    predictions: Predictions<Option<usize>>,
     /// For a full GTD entry.
     train_ns: u64,
     /// Points trained by recovery, whose time is not charged yet.
@@ -197,12 +199,19 @@ impl LearnedTable {
 
     /// What the model knows of `lpn`.
     #[inline]
-    fn predict<N: Nand>(&self, flash: &mut Flash<N>, lpn: Lpn, at: Done) -> Option<(Ppn, Done)> {
+    fn predict<N: Nand>(&mut self, flash: &mut Flash<N>, ask: Ask) -> Option<(Ppn, Done)> {
         if !self.techniques.bitmap {
             return None;
         }
-        let ppn = self.models.predict(lpn)?;
-        Some((ppn, flash.compute(self.predict_ns, at)))
+        let ppn = self.models.predict(ask.lpn)?;
+        Some((ppn, self.predicted_at(flash, ask)))
+    }
+
+    /// When the controller has evaluated the model of the LPN asked for.
+    #[inline]
+    fn predicted_at<N: Nand>(&mut self, flash: &mut Flash<N>, ask: Ask) -> Done {
+        let ns = self.predictions.ns(self.models.piece_of(ask.lpn), ask);
+        flash.compute(ns, ask.at)
     }
 
     /// The page of `lpn` is another now: its bit is cleared before anything else can happen.
@@ -427,7 +436,7 @@ impl Mapping for LearnedTable {
             own,
             blocks: own.map(|_| Blocks::new(superblocks, groups)),
             run: Run { first: Lpn(0), ppn: Ppn(0), pages: 0 },
-            predict_ns: config.number(info, "predict_ns", 0.0..=1e9)? as u64,
+            predictions: Predictions::new(config.number(info, "predict_ns", 0.0..=1e9)? as u64),
             train_ns: config.number(info, "train_ns", 0.0..=1e9)? as u64,
             uncharged: 0,
             points: Vec::with_capacity(ENTRY_LPNS as usize),
@@ -469,7 +478,7 @@ impl Mapping for LearnedTable {
         if let Some((ppn, known)) = self.cached.find(lpn) {
             return Ok(Lookup::new(ppn, flash.join(at, known), How::CachedEntry));
         }
-        if let Some((ppn, known)) = self.predict(flash, lpn, at) {
+        if let Some((ppn, known)) = self.predict(flash, ask) {
             self.predicted(lpn);
             return Ok(Lookup::new(Some(ppn), known, How::Predicted));
         }
@@ -568,7 +577,7 @@ impl Update for LearnedTable {
         let at = self.share(flash, table, at)?;
         let old = if let Some((old, known)) = self.cached.change(lpn, ppn, programmed) {
             Lookup::new(old, flash.join(at, known), How::CachedEntry)
-        } else if let Some((old, known)) = self.predict(flash, lpn, at) {
+        } else if let Some((old, known)) = self.predict(flash, Ask { lpn, rest, at }) {
             self.predicted(lpn);
             let placed = self.cached.put(flash, table, lpn, ppn, programmed, at)?;
             Lookup::new(Some(old), flash.join(known, placed), How::Predicted)
@@ -625,18 +634,13 @@ pub struct Guesses;
 
 impl Predict<LearnedTable> for Guesses {
     #[inline]
-    fn guess<N: Nand>(
-        mapping: &mut LearnedTable,
-        flash: &mut Flash<N>,
-        lpn: Lpn,
-        at: Done,
-    ) -> Option<(Ppn, Done)> {
-        if mapping.techniques.bitmap || mapping.cached.holds(lpn) {
+    fn guess<N: Nand>(mapping: &mut LearnedTable, flash: &mut Flash<N>, ask: Ask) -> Option<(Ppn, Done)> {
+        if mapping.techniques.bitmap || mapping.cached.holds(ask.lpn) {
             return None;
         }
         let is_page = |ppn: &Ppn| ppn.0 < flash.nand().geometry().pages() && flash.space.is_valid_data(*ppn);
-        let ppn = mapping.models.guess(lpn).filter(is_page)?;
-        Some((ppn, flash.compute(mapping.predict_ns, at)))
+        let ppn = mapping.models.guess(ask.lpn).filter(is_page)?;
+        Some((ppn, mapping.predicted_at(flash, ask)))
     }
 }
 

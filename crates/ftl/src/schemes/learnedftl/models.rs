@@ -186,6 +186,13 @@ impl Models {
         self.evaluate(entry, x).map(Ppn)
     }
 
+    /// The piece that says where `lpn` is, by its number.
+    #[inline]
+    pub fn piece_of(&self, lpn: Lpn) -> Option<usize> {
+        let (entry, x) = self.place(lpn);
+        self.piece_at(entry, x)
+    }
+
     /// Takes back what is known of `lpn`. Returns whether its bit was set.
     #[inline]
     pub fn clear(&mut self, lpn: Lpn) -> bool {
@@ -425,15 +432,17 @@ impl Models {
     /// What the entry's pieces say of `x`.
     #[inline]
     fn evaluate(&self, entry: usize, x: u32) -> Option<u32> {
+        self.piece_at(entry, x).map(|number| self.line(self.bases[entry], self.pieces[number], x))
+    }
+
+    /// The piece of an entry in which `x` lies: the last one that begins there or before.
+    #[inline]
+    fn piece_at(&self, entry: usize, x: u32) -> Option<usize> {
         let first = entry * self.per_entry;
-        let mut found = None;
-        for &piece in &self.pieces[first..first + self.per_entry] {
-            if piece.slope == NO_PIECE || self.offset(piece) > x {
-                break;
-            }
-            found = Some(piece);
-        }
-        found.map(|piece| self.line(self.bases[entry], piece, x))
+        let begins = |piece: &Piece| piece.slope != NO_PIECE && self.offset(*piece) <= x;
+        let pieces = &self.pieces[first..first + self.per_entry];
+        let begun = pieces.iter().take_while(|&piece| begins(piece)).count();
+        (begun > 0).then(|| first + begun - 1)
     }
 
     // The bitmap

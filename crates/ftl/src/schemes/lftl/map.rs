@@ -7,7 +7,8 @@ use super::record::{bit, identifier_bytes, set_bit, Bits, Chunk, Covering, Packe
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
-use crate::mapping::{How, Lookup, Pages};
+use crate::mapping::{Ask, How, Lookup, Pages};
+use crate::prediction::Predictions;
 use crate::records::{record_in, records_of, Records};
 use crate::table::{entry, mapped, UNMAPPED};
 use nand::{Done, Lpn, Nand, Ppn, Result};
@@ -99,6 +100,8 @@ pub struct Map {
     pub clean_below: u32,
     /// Translation pages written back so far.
     pub(super) write_backs: u64,
+    /// Controller work of predictions.
+    pub predictions: Predictions<LinearModel>,
 }
 
 /// What heads were loaded before they were asked for.
@@ -145,6 +148,7 @@ impl Map {
             buffer_bytes: 0,
             clean_below: 0,
             write_backs: 0,
+            predictions: Predictions::new(shape.predict_ns),
         };
         map.buffer_bytes = map.buffers().iter().sum();
         map
@@ -223,22 +227,15 @@ impl Map {
     /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched
     /// with them: the outlier mappings that the rest of the request will ask for, and the heads of linear
     /// chunks behind this one.
-    pub fn load<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        records: &mut Records,
-        number: u32,
-        offset: u16,
-        rest: u32,
-        at: Done,
-    ) -> Result<Lookup> {
-        let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, at)?;
+    pub fn load<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
+        let (number, offset) = self.place(ask.lpn);
+        let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, ask.at)?;
         loop {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
                 return Ok(Lookup::new(None, at, How::CachedEntry));
             };
             let parts = self.chunk(number).parts(records.record(flash.buffer(), number));
-            let wanted = self.wanted(number, &parts, offset, rest);
+            let wanted = self.wanted(number, &parts, offset, ask.rest);
             let unpacked = parts.looked_at(wanted.outliers.clone());
             let known = flash.compute_in_slices(unpacked * self.shape.train_ns, read);
             let before = self.write_backs;
@@ -247,14 +244,14 @@ impl Map {
                 // What was written back to make way may have been in this very page.
                 continue;
             }
-            let (found, by_model, mut prefetched) =
+            let (found, model, mut prefetched) =
                 self.install(records.record(flash.buffer(), number), number, offset, &wanted, known);
             let ahead = self.install_ahead(flash.buffer(), records, number, known);
             prefetched += ahead.models;
             flash.counters.prefetched += prefetched;
             flash.counters.replaced += ahead.replaced;
             flash.compute_in_slices(ahead.unpacked * self.shape.train_ns, known);
-            let done = if by_model { flash.compute(self.shape.predict_ns, at) } else { at };
+            let done = model.map_or(at, |model| flash.compute(self.predictions.ns(model, ask), at));
             return Ok(Lookup::new(found, done, How::Loaded));
         }
     }
@@ -283,7 +280,7 @@ impl Map {
         offset: u16,
         wanted: &Wanted,
         known: Done,
-    ) -> (Option<Ppn>, bool, u64) {
+    ) -> (Option<Ppn>, Option<LinearModel>, u64) {
         let (mut found, mut prefetched) = (None, 0);
         let parts = self.chunk(number).parts(record);
         self.cache.set_head(number, &parts, wanted.models.clone(), known);
@@ -302,9 +299,9 @@ impl Map {
         self.keep_budget();
         self.cache.touch(number);
         if let Answer::Model(model, _) = self.cache.peek(Lpn(first.0 + u32::from(offset)), offset) {
-            return (self.chunk(number).predict(&self.lists, model, offset), true, prefetched);
+            return (self.chunk(number).predict(&self.lists, model, offset), Some(model), prefetched);
         }
-        (found, false, prefetched)
+        (found, None, prefetched)
     }
 
     /// Loads the heads of linear chunks behind this one, in the same translation page, that nobody has asked
@@ -459,7 +456,7 @@ impl Map {
                 work_ns += u64::from(self.shape.chunk_lpas) * self.shape.train_ns;
             }
         }
-        let (mut any, mut model_before) = (false, None);
+        let mut any = false;
         for offset in range.clone() {
             let lpn = Lpn(first + offset);
             let entry = match self.cache.peek(lpn, offset as u16) {
@@ -469,9 +466,7 @@ impl Map {
                 }
                 Answer::Model(model, known) => {
                     done = flash.join(done, known);
-                    // The pages behind the first one that a model predicts take a step each.
-                    let is_next = model_before.replace(model) == Some(model);
-                    work_ns += if is_next { self.shape.train_ns } else { self.shape.predict_ns };
+                    work_ns += self.predictions.ns(model, Ask { lpn, rest: range.end - offset, at });
                     self.chunk(number).predict(&self.lists, model, offset as u16)
                 }
                 Answer::Nowhere(_) => None,

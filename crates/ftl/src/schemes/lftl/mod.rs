@@ -45,8 +45,9 @@
 //! - **Controller work**: 0.65 us a prediction; `train_ns` = 16 ns for each point looked at in each pass of
 //!   training, and for each LPA in each pass of packing and unpacking a record; `sort_ns` = 9 ns for a point
 //!   in each level of sorting by linear group. In LearnedFTL's measurements 512 mappings are sorted and
-//!   trained in 50 us on a Cortex-A72, of which sorting, nine levels, takes five parts in six. Of a run that
-//!   is trimmed the first page costs a prediction, and each further one a step of 16 ns.
+//!   trained in 50 us on a Cortex-A72, of which sorting, nine levels, takes five parts in six. Of the pages
+//!   of a request that one model predicts the first costs a prediction, each further one a step of 16 ns
+//!   ([`Predictions`]).
 
 pub mod cache;
 mod collect;
@@ -250,7 +251,7 @@ impl Mapping for Map {
     }
 
     fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
-        let Ask { lpn, rest, at } = ask;
+        let Ask { lpn, at, .. } = ask;
         let (number, offset) = self.place(lpn);
         match self.cache.answer(lpn, offset) {
             Answer::Point(entry, known) => {
@@ -260,11 +261,11 @@ impl Mapping for Map {
             Answer::Model(model, known) => {
                 let at = flash.join(at, known);
                 let ppn = self.chunk(number).predict(&self.lists, model, offset);
-                let at = flash.compute(self.shape().predict_ns, at);
+                let at = flash.compute(self.predictions.ns(model, ask), at);
                 Ok(Lookup::new(ppn, at, How::Predicted))
             }
             Answer::Missing if self.is_blank(records, number) => Ok(Lookup::new(None, at, How::CachedEntry)),
-            Answer::Missing => self.load(flash, records, number, offset, rest, at),
+            Answer::Missing => self.load(flash, records, ask),
         }
     }
 

@@ -175,6 +175,8 @@ pub struct Answer {
     pub ppn: u32,
     /// Whether that is the page, or one at most gamma away.
     pub exact: bool,
+    /// The segment that says so, by its number in the group.
+    pub segment: usize,
 }
 
 /// A group, unpacked to be changed.
@@ -417,7 +419,11 @@ pub fn find(bytes: &[u8], offset: u8) -> (Option<Answer>, u32) {
         if low > first {
             let found = segment(low - 1);
             if offset <= found.last() {
-                let answer = Answer { ppn: found.predict(offset), exact: !found.slope.is_approximate() };
+                let answer = Answer {
+                    ppn: found.predict(offset),
+                    exact: !found.slope.is_approximate(),
+                    segment: low - 1,
+                };
                 if found.slope == Slope::NOWHERE {
                     return (None, level);
                 }
