@@ -158,25 +158,67 @@ impl Records {
 
     /// The record of a group in the content of its page, which [`Records::load`] read; empty: it has none.
     pub fn record<'a>(&self, page: &'a [u8], group: u32) -> &'a [u8] {
-        let place = self.places.get(group as usize).map_or(0, |&place| usize::from(place));
+        let place = self.place(group);
         if place == 0 {
             return record_in(page, group);
         }
-        match record_at(page, place) {
-            Some((found, record)) if found == group => record,
-            found => panic!("the record of group {group} is not at byte {place}, where {found:?} is"),
-        }
+        let (found, record) = record_from(page, place);
+        assert!(
+            found == group,
+            "the record of group {group} is not at byte {place}, where that of {found} is"
+        );
+        record
+    }
+
+    /// The records of up to `most` bytes in a page's content, which [`Records::load`] read, of the groups
+    /// behind `group` and before `end`. Where places are known, the page is not touched for longer ones.
+    pub fn short_records<'a>(
+        &'a self,
+        page: &'a [u8],
+        group: u32,
+        end: u32,
+        most: usize,
+    ) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let is_known = self.place(group) != 0;
+        let end = end.min(self.range(self.page_of(group)).end);
+        let is_short = move |&group: &u32| {
+            let next = (group + 1..end).map(|next| self.place(next)).find(|&next| next != 0);
+            next.is_none_or(|next| next - self.place(group) - RECORD_HEADER <= most)
+        };
+        let by_place = is_known.then(|| {
+            let groups = (group + 1..end).filter(|&group| self.place(group) != 0).filter(is_short);
+            groups.map(|group| record_from(page, self.place(group)))
+        });
+        let behind = move |it: &(u32, &[u8])| it.0 <= group;
+        let by_walk =
+            (!is_known).then(|| records_of(page).skip_while(behind).take_while(move |it| it.0 < end));
+        let all = by_place.into_iter().flatten().chain(by_walk.into_iter().flatten());
+        all.filter(move |it| it.1.len() <= most)
+    }
+
+    /// The byte of its page at which the record of a group begins; 0: that is not known, or it has none.
+    #[inline]
+    fn place(&self, group: u32) -> usize {
+        self.places.get(group as usize).map_or(0, |&place| usize::from(place))
     }
 
     /// Starts bringing the record of a group on flash into the processor's cache, from its beginning on:
     /// `lines` lines.
     #[inline]
     pub fn expect<N: Nand>(&self, flash: &Flash<N>, group: u32, lines: u32) {
-        let place = self.places.get(group as usize).map_or(0, |&place| u32::from(place));
+        let place = self.place(group) as u32;
         if let (Some(page), 1..) = (self.ppn(self.page_of(group)), place) {
             let words = (0..lines).map(|line| place / 4 + 16 * line);
             let fits = |&word: &u32| 4 * (word as usize) < self.page_bytes;
             words.take_while(fits).for_each(|word| flash.nand().expect(Hint::Word(page, word)));
+        }
+    }
+
+    /// The same for all of a page.
+    pub fn expect_page<N: Nand>(&self, flash: &Flash<N>, index: usize) {
+        if let Some(page) = self.ppn(index) {
+            let words = (HEADER + usize::from(self.entries[index].used)).div_ceil(4) as u32;
+            (0..words).step_by(16).for_each(|word| flash.nand().expect(Hint::Word(page, word)));
         }
     }
 
@@ -683,13 +725,15 @@ fn record_at(page: &[u8], at: usize) -> Option<(u32, &[u8])> {
         return None;
     }
     let bytes = u32::from_le_bytes([page[16], page[17], page[18], page[19]]) as usize;
-    if at >= HEADER + bytes {
-        return None;
-    }
-    let group = u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
-    let length = usize::from(u16::from_le_bytes([page[at + 4], page[at + 5]]));
-    let from = at + RECORD_HEADER;
-    Some((group, &page[from..from + length]))
+    (at < HEADER + bytes).then(|| record_from(page, at))
+}
+
+/// The same, of a byte at which one begins.
+#[inline]
+fn record_from(page: &[u8], at: usize) -> (u32, &[u8]) {
+    let (header, rest) = page[at..].split_at(RECORD_HEADER);
+    let group = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+    (group, &rest[..usize::from(u16::from_le_bytes([header[4], header[5]]))])
 }
 
 /// The groups that have a record in a page's content, and their records.

@@ -2,14 +2,15 @@
 
 use super::cache::{Answer, Cache, MODEL_BYTES, NODE_BYTES, POINT_BYTES};
 use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
+use super::offsets::{bit, is_clear, set_bits, Bits};
 use super::open::Open;
-use super::record::{bit, identifier_bytes, set_bit, Bits, Chunk, Covering, Packer, Parts};
+use super::record::{enter, identifier_bytes, Chunk, Covering, Packer, Parts};
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::mapping::{Ask, How, Lookup, Pages};
 use crate::prediction::Predictions;
-use crate::records::{record_in, records_of, Records};
+use crate::records::{record_in, Records};
 use crate::table::{entry, mapped, UNMAPPED};
 use nand::{Done, Lpn, Nand, Ppn, Result};
 use std::ops::{Range, RangeInclusive};
@@ -23,6 +24,8 @@ const COLDEST: usize = 33;
 /// Eighths of the cache that may be newer than on flash, beyond which host writes write back; idle moments
 /// begin an eighth earlier.
 pub(super) const MOST_DIRTY: u64 = 4;
+/// Lines of the processor's cache in which the head of a chunk lies on an aged device.
+pub(super) const LINES_OF_A_HEAD: u32 = 10;
 /// Bytes kept free for the directory when the head of a chunk is loaded.
 const SPARE_BYTES: u64 = 128;
 
@@ -229,6 +232,8 @@ impl Map {
     /// chunks behind this one.
     pub fn load<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
         let (number, offset) = self.place(ask.lpn);
+        self.cache.expect_head(number);
+        records.expect(flash, number, LINES_OF_A_HEAD);
         let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, ask.at)?;
         loop {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
@@ -307,12 +312,10 @@ impl Map {
     /// Loads the heads of linear chunks behind this one, in the same translation page, that nobody has asked
     /// for yet. What has to be written first is not put out for them.
     fn install_ahead(&mut self, page: &[u8], records: &Records, number: u32, known: Done) -> Ahead {
-        let range = records.range(records.page_of(number));
         let mut all = Ahead::default();
-        let wanted = number + 1..range.end.min(number + 1 + self.shape.ahead);
-        let behind = records_of(page).skip_while(|it| it.0 < wanted.start);
-        for (ahead, record) in behind.take_while(|it| it.0 < wanted.end) {
-            if record.len() > LINEAR_BYTES || self.cache.has(ahead) {
+        let end = number + 1 + self.shape.ahead;
+        for (ahead, record) in records.short_records(page, number, end, LINEAR_BYTES) {
+            if self.cache.has(ahead) {
                 continue;
             }
             let parts = self.chunk(ahead).parts(record);
@@ -552,18 +555,40 @@ impl Map {
         number: u32,
         table: &mut [u32],
     ) -> u64 {
+        let models = Self::newer_models(cache, lists, shape, number, table);
+        models + Self::newer_points(cache, shape, number, table)
+    }
+
+    /// The same of models alone.
+    pub(super) fn newer_models(
+        cache: &Cache,
+        lists: &BlockLists,
+        shape: &Shape,
+        number: u32,
+        table: &mut [u32],
+    ) -> u64 {
         let chunk = Self::chunk_of(shape, number);
         let (mut covered, mut looked_at) = (Bits::default(), 0);
         for (_, own) in cache.trained(number) {
             looked_at += u64::from(own.last - own.first) + 1;
+            let is_free = is_clear(&covered, own.first, own.last);
             chunk.each_stretch(lists, own.model, own.first..own.last + 1, |offsets, page| {
+                if is_free {
+                    return enter(&mut table[usize::from(offsets.start)..usize::from(offsets.end)], page);
+                }
                 for offset in offsets.clone().filter(|&offset| !bit(&covered, offset)) {
                     let page = page.map(|first| Ppn(first.0 + u32::from(offset - offsets.start)));
                     table[usize::from(offset)] = entry(page);
                 }
             });
-            (own.first..=own.last).for_each(|offset| set_bit(&mut covered, offset));
+            set_bits(&mut covered, own.first, own.last);
         }
+        looked_at
+    }
+
+    /// The same of point mappings alone.
+    pub(super) fn newer_points(cache: &Cache, shape: &Shape, number: u32, table: &mut [u32]) -> u64 {
+        let mut looked_at = 0;
         let first = number * shape.chunk_lpas;
         let mut from = Lpn(first);
         while let Some(lpn) = cache.next_point(from, Lpn(first + shape.chunk_lpas)) {

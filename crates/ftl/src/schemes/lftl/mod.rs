@@ -54,6 +54,7 @@ mod collect;
 mod lanes;
 pub mod linear;
 pub mod map;
+pub mod offsets;
 pub mod open;
 pub mod record;
 mod recover;
@@ -75,8 +76,9 @@ use cache::Answer;
 use linear::{BlockLists, Method, Settings};
 use map::{Map, Shape};
 use nand::{Done, Geometry, Lpn, Nand, Oob, Result, Vtpn};
+use offsets::MOST_LPAS;
 use open::Open;
-use record::{Chunk, MOST_LPAS};
+use record::Chunk;
 use std::ops::Range;
 use writer::Writer;
 
@@ -156,9 +158,6 @@ impl Map {
         Ok(())
     }
 }
-
-/// Lines of the processor's cache in which the head of a chunk lies on an aged device.
-const LINES_OF_A_HEAD: u32 = 10;
 
 impl Mapping for Map {
     type Pages = Records;
@@ -305,7 +304,8 @@ impl Mapping for Map {
         if !soon {
             self.cache.expect(lpn);
         } else if !self.cache.has_head(number) {
-            records.expect(flash, number, LINES_OF_A_HEAD);
+            self.cache.expect_head(number);
+            records.expect(flash, number, map::LINES_OF_A_HEAD);
         }
     }
 

@@ -22,7 +22,7 @@
 //!   turn is still runs, one a request.
 
 use super::linear::{Point, ROOT};
-use super::record::MOST_LPAS;
+use super::offsets::MOST_LPAS;
 use crate::list::NONE;
 use crate::space::Stream;
 use nand::Lpn;

@@ -2,8 +2,9 @@
 
 use super::linear::LinearModel;
 use super::map::{Logged, Map, Trained};
+use super::offsets::MOST_LPAS;
 use super::open::Lane;
-use super::record::{Covering, MOST_LPAS};
+use super::record::Covering;
 use super::stats;
 use crate::flash::Flash;
 use crate::list::NONE;

@@ -25,9 +25,9 @@ struct Known<'a> {
 
 impl Candidates for Known<'_> {
     fn claim(&self, owners: &mut [u32]) {
-        for (number, own) in (OF_RECORD..).zip(self.old.models()) {
-            owners[usize::from(own.first)..=usize::from(own.last)].fill(number);
-        }
+        self.old.each_model(|number, own| {
+            owners[usize::from(own.first)..=usize::from(own.last)].fill(OF_RECORD + number);
+        });
         for (number, own) in self.cache.trained(self.chunk) {
             for owner in &mut owners[usize::from(own.first)..=usize::from(own.last)] {
                 // What is below is one of those trained later.
@@ -139,10 +139,18 @@ impl Merge for Merger<'_> {
         if let Some(bytes) = self.lay_out(number, &chunk, room, page) {
             return Some((bytes, self.waits));
         }
-        chunk.decode(self.lists, old, self.table);
-        let newer = Map::newer(self.cache, self.lists, &self.shape, number, self.table);
-        self.looked_at += newer + u64::from(self.shape.chunk_lpas);
-        let known = Known { old: chunk.parts(old), cache: self.cache, chunk: number };
+        let (parts, predicted) = (chunk.parts(old), self.packer.predicted());
+        chunk.decode_models(self.lists, &parts, predicted);
+        self.table.clone_from(predicted);
+        parts.each_outlier(|offset, ppn| self.table[usize::from(offset)] = ppn);
+        let models = Map::newer_models(self.cache, self.lists, &self.shape, number, predicted);
+        for (_, own) in self.cache.trained(number) {
+            let newer = usize::from(own.first)..usize::from(own.last) + 1;
+            self.table[newer.clone()].copy_from_slice(&predicted[newer]);
+        }
+        let points = Map::newer_points(self.cache, &self.shape, number, self.table);
+        self.looked_at += models + points + u64::from(self.shape.chunk_lpas);
+        let known = Known { old: parts, cache: self.cache, chunk: number };
         let bytes = self.packer.pack(&chunk, self.lists, self.table, &known, room, page);
         Some((bytes, self.waits))
     }
@@ -189,8 +197,10 @@ impl Map {
         cause: Cause,
         at: Done,
     ) -> Result<Done> {
-        let range = records.range(records.page_of(number));
-        self.cache.expect_points(range.clone());
+        let index = records.page_of(number);
+        let range = records.range(index);
+        records.expect_page(flash, index);
+        self.cache.expect_newer(range.clone());
         self.train_chunks(flash, range.clone());
         let shape = *self.shape();
         let mut waits = Done::READY;

@@ -3,7 +3,6 @@
 
 use super::{LinearModel, Parts};
 use crate::list::NONE;
-use prefetch_index::prefetch_index;
 use std::ops::RangeInclusive;
 
 /// Models of a block.
@@ -14,8 +13,6 @@ const IN_BLOCK: usize = 7;
 struct Block {
     /// Ascending by start. Each covers up to the next one's, and the last one of the block up to `last`.
     models: [LinearModel; IN_BLOCK],
-    /// The next block of the head, or the next free one.
-    next: u32,
     last: u16,
     count: u16,
 }
@@ -43,6 +40,9 @@ pub(super) struct Heads {
     /// LPAs of a chunk, a power of two, less one: these bits of a start are its offset.
     mask: u16,
     blocks: Vec<Block>,
+    /// By block: the next one of the head, or the next free one. They lie apart from the blocks, because
+    /// these are seldom in the processor's cache: so several are fetched at once, not one after the other.
+    next: Vec<u32>,
     free: u32,
 }
 
@@ -53,14 +53,16 @@ impl Heads {
     /// Room, allocated now, for what `bytes` bytes hold of `models` models at most, of chunks of `lpas` LPAs.
     pub(super) fn new(lpas: u32, models: usize, bytes: u64) -> Heads {
         let blocks = models.min((bytes / Self::LEAST_BYTES) as usize + 1);
-        Heads { mask: (lpas - 1) as u16, blocks: Vec::with_capacity(blocks), free: NONE }
+        let next = Vec::with_capacity(blocks);
+        Heads { mask: (lpas - 1) as u16, blocks: Vec::with_capacity(blocks), next, free: NONE }
     }
 
     /// Enters the models of a record that cover any of `offsets`. They are neighbours.
     pub(super) fn enter(&mut self, parts: &Parts<'_>, offsets: RangeInclusive<u16>) -> Head {
         let mut head = Head::NONE;
         let all = parts.model_count() as usize;
-        let first = |at: usize| parts.model(at).start & self.mask;
+        let mask = self.mask;
+        let first = |at: usize| parts.model(at).start & mask;
         // The model before the first one that starts behind the first offset covers it.
         let behind = |offset: u16| (0..all).find(|&at| first(at) > offset).unwrap_or(all);
         let from = if *offsets.start() == 0 { 0 } else { behind(*offsets.start()).saturating_sub(1) };
@@ -68,29 +70,31 @@ impl Heads {
         let mut at = from;
         while at < end {
             let count = (end - at).min(IN_BLOCK);
-            let mut models = [LinearModel::default(); IN_BLOCK];
-            models[..count].iter_mut().zip(at..).for_each(|(model, at)| *model = parts.model(at));
+            let last = if at + count < all { first(at + count) - 1 } else { self.mask };
+            let number = self.take_block();
+            let block = &mut self.blocks[number as usize];
+            (block.last, block.count) = (last, count as u16);
+            block.models.iter_mut().zip(at..at + count).for_each(|(model, at)| *model = parts.model(at));
             at += count;
-            let last = if at < all { (parts.model(at).start & self.mask) - 1 } else { self.mask };
-            let block = self.add(Block { models, next: NONE, last, count: count as u16 });
             match head.first {
-                NONE => head.first = block,
-                _ => self.blocks[head.last as usize].next = block,
+                NONE => head.first = number,
+                _ => self.next[head.last as usize] = number,
             }
-            head.last = block;
+            head.last = number;
         }
         (head.count, head.missing) = ((end - from) as u16, (all - (end - from)) as u16);
         head
     }
 
-    fn add(&mut self, block: Block) -> u32 {
+    /// A block that is behind none.
+    fn take_block(&mut self) -> u32 {
         if self.free == NONE {
-            self.blocks.push(block);
+            self.blocks.push(Block { models: [LinearModel::default(); IN_BLOCK], last: 0, count: 0 });
+            self.next.push(NONE);
             return self.blocks.len() as u32 - 1;
         }
         let at = self.free;
-        self.free = std::mem::replace(&mut self.blocks[at as usize], block).next;
-        prefetch_index(&self.blocks, self.free as usize);
+        self.free = std::mem::replace(&mut self.next[at as usize], NONE);
         at
     }
 
@@ -98,16 +102,17 @@ impl Heads {
     pub(super) fn drop(&mut self, head: Head) {
         if head.first != NONE {
             // The blocks as a whole become the first free ones.
-            self.blocks[head.last as usize].next = self.free;
+            self.next[head.last as usize] = self.free;
             self.free = head.first;
         }
     }
 
     /// The model of a head that covers an offset.
     pub(super) fn find(&self, head: &Head, offset: u16) -> Option<LinearModel> {
-        let mut block = self.blocks.get(head.first as usize)?;
+        let (mut at, mut block) = (head.first as usize, self.blocks.get(head.first as usize)?);
         while block.last < offset {
-            block = self.blocks.get(block.next as usize)?;
+            at = self.next[at] as usize;
+            block = self.blocks.get(at)?;
         }
         let models = &block.models[..usize::from(block.count)];
         models.iter().rev().find(|model| model.start & self.mask <= offset).copied()
@@ -115,13 +120,8 @@ impl Heads {
 
     /// How many models a head has, counted.
     pub(super) fn count(&self, head: &Head) -> u32 {
-        let next = |block: &&Block| self.blocks.get(block.next as usize);
-        let blocks = std::iter::successors(self.blocks.get(head.first as usize), next);
-        blocks.map(|block| u32::from(block.count)).sum()
-    }
-
-    /// Starts bringing the end of a head, which is dropped soon, into the processor's cache.
-    pub(super) fn expect_drop(&self, head: &Head) {
-        prefetch_index(&self.blocks, head.last as usize);
+        let next = |&at: &u32| Some(self.next[at as usize]).filter(|&next| next != NONE);
+        let blocks = std::iter::successors(Some(head.first).filter(|&first| first != NONE), next);
+        blocks.map(|at| u32::from(self.blocks[at as usize].count)).sum()
     }
 }

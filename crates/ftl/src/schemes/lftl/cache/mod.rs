@@ -20,7 +20,8 @@ mod heads;
 mod replacement;
 
 use super::linear::LinearModel;
-use super::record::{bit, identifier_bytes, Bits, Covering, Parts, MOST_LPAS};
+use super::offsets::{bit, has_clear, set_bits, Bits, MOST_LPAS};
+use super::record::{identifier_bytes, Covering, Parts};
 use crate::bits;
 use crate::cmt::entries::{Entries, Entry};
 use crate::list::{linked, Links, List, NONE};
@@ -543,10 +544,16 @@ impl Cache {
         self.nodes[chunk as usize].programmed = programmed;
     }
 
-    /// Adds a trained model; those trained before that it hides are dropped.
+    /// Adds a trained model; those trained before that it hides are dropped. Where there are many, those that
+    /// several newer ones hide together are, too: looked for when one comes that lies over another.
     pub fn train(&mut self, chunk: u32, own: Covering, known: Done) {
         self.enter(chunk);
-        self.drop_hidden(chunk as usize, |hidden, _| own.first <= hidden.first && hidden.last <= own.last);
+        let mut lies_over = u32::from(self.nodes[chunk as usize].trained_count) <= MANY_TRAINED;
+        self.drop_hidden(chunk as usize, |other, _| {
+            let is_hidden = own.first <= other.first && other.last <= own.last;
+            lies_over |= !is_hidden && own.first <= other.last && other.first <= own.last;
+            is_hidden
+        });
         let at = self.new_held(own, self.nodes[chunk as usize].trained);
         self.trained += 1;
         let count = self.change(chunk as usize, |node| {
@@ -555,14 +562,12 @@ impl Cache {
             node.trained_count += 1;
             u32::from(node.trained_count)
         });
-        if count > MANY_TRAINED {
+        if count > MANY_TRAINED && lies_over {
             // Offsets that newer models cover.
             self.drop_hidden(chunk as usize, |own, covered| {
-                let hidden = (own.first..=own.last).all(|offset| bit(covered, offset));
-                (own.first..=own.last).for_each(|offset| {
-                    covered[usize::from(offset) / 64] |= 1 << (offset % 64);
-                });
-                hidden
+                let is_hidden = !has_clear(covered, own.first, own.last, 0);
+                set_bits(covered, own.first, own.last);
+                is_hidden
             });
         }
     }
@@ -732,13 +737,24 @@ impl Cache {
         prefetch_index(&self.nodes, self.node_of(lpn));
     }
 
-    /// The same for the point mappings of some chunks, all of which are looked at next.
-    pub fn expect_points(&self, chunks: Range<u32>) {
+    /// The same of what loading a chunk's head will touch.
+    #[inline]
+    pub fn expect_head(&self, chunk: u32) {
+        prefetch_index(&self.nodes, chunk as usize);
+        prefetch_index(&self.outliers, chunk as usize);
+    }
+
+    /// The same for the point mappings and trained models of some chunks, all of which are looked at next.
+    pub fn expect_newer(&self, chunks: Range<u32>) {
+        let newest = |chunk: u32| self.nodes[chunk as usize].trained;
+        chunks.clone().for_each(|chunk| prefetch_index(&self.held, newest(chunk) as usize));
         let (first, end) = (self.lpns_of(chunks.start).0, self.lpns_of(chunks.end).0);
         let next = |from: Lpn| self.points.next_present(from, end);
         let points = || std::iter::successors(next(first), |lpn| next(Lpn(lpn.0 + 1)));
         points().for_each(|lpn| self.points.expect(lpn));
         points().filter_map(|lpn| self.points.find(lpn)).for_each(|slot| self.points.expect_slot(slot));
+        let models = chunks.filter_map(|chunk| self.held.get(newest(chunk) as usize));
+        models.for_each(|held| prefetch_index(&self.held, held.next as usize));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::{Cache, ABSENT, POINT_BYTES};
 use crate::list::NONE;
+use prefetch_index::prefetch_index;
 
 impl Cache {
     /// All chunks that it holds something of, from the least recently used one.
@@ -71,9 +72,7 @@ impl Cache {
         if node.clean.is_empty() && !node.is_dirty() && !node.has_identifier {
             self.used.unlink(&mut self.used_places, chunk);
             self.nodes[chunk as usize] = ABSENT;
-            if let Some(next) = self.coldest_clean() {
-                self.heads.expect_drop(&self.nodes[next as usize].head);
-            }
+            prefetch_index(&self.nodes, self.clean.tail() as usize);
         }
     }
 }

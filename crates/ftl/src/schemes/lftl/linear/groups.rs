@@ -12,7 +12,7 @@
 //! divided is kept in memory alone: it says to which group a page is trained, and any node above a page
 //! leads to it.
 
-use nand::{Geometry, Ppn};
+use nand::{Divisor, Geometry, Ppn};
 use std::ops::Range;
 
 use crate::scheme::ConfigError;
@@ -27,6 +27,9 @@ pub const ROOT: u32 = 1;
 pub struct BlockLists {
     units: u32,
     pages_per_block: u32,
+    /// Divide a page's number, and its row's.
+    by_units: Divisor,
+    by_rows: Divisor,
     rows_per_part: u32,
     parts: u32,
     /// Groups of superblocks that are not divided.
@@ -64,6 +67,8 @@ impl BlockLists {
         Ok(BlockLists {
             units,
             pages_per_block: geometry.pages_per_block,
+            by_units: Divisor::new(units),
+            by_rows: Divisor::new(geometry.pages_per_block),
             rows_per_part,
             parts,
             groups: groups as u32,
@@ -181,21 +186,26 @@ impl BlockLists {
     /// Whether a page belongs to a group.
     #[inline]
     pub fn has(&self, ppn: Ppn) -> bool {
-        self.is_listed(ppn.0 / self.units / self.pages_per_block, ppn.0 % self.units)
+        let (row, unit) = self.by_units.divide(ppn.0);
+        self.is_listed(self.by_rows.divide(row).0, unit)
     }
 
     /// The group and local PPA of a page; `None` when its block is not in the list.
     #[inline]
     pub fn local(&self, ppn: Ppn) -> Option<(u16, u16)> {
-        let (row, unit) = (ppn.0 / self.units, ppn.0 % self.units);
-        let (superblock, row) = (row / self.pages_per_block, row % self.pages_per_block);
+        let (row, unit) = self.by_units.divide(ppn.0);
+        let (superblock, row) = self.by_rows.divide(row);
         if !self.is_listed(superblock, unit) {
             return None;
         }
         let node = self.node_of(superblock, unit);
         let units = self.units_of(node);
-        let index = self.count(superblock, units.start..unit);
-        let count = self.count(superblock, units);
+        let is_whole = self.counts[superblock as usize] == self.units;
+        let blocks = |units: Range<u32>| match is_whole {
+            true => units.len() as u32,
+            false => self.count(superblock, units),
+        };
+        let (index, count) = (blocks(units.start..unit), blocks(units));
         let (part, row) = (row / self.rows_per_part, row % self.rows_per_part);
         let group = (node - 1) * self.groups + superblock * self.parts + part;
         Some((group as u16, (row * count + index) as u16))
@@ -294,6 +304,12 @@ impl Part<'_> {
         if row >= self.rows {
             return (None, u32::MAX);
         }
-        (self.at(row, index), if self.is_whole { self.count - index } else { 1 })
+        let most = match self.count {
+            _ if !self.is_whole => 1,
+            // The next row begins behind the last block of this one.
+            all if all == self.lists.units => self.rows * all - u32::from(local),
+            count => count - index,
+        };
+        (self.at(row, index), most)
     }
 }
