@@ -71,6 +71,24 @@ impl Merger<'_> {
         self.range.contains(&number) && self.cache.is_dirty(number)
     }
 
+    /// Makes the record of a chunk from its old one and all that is newer, and appends it if it takes no more
+    /// than `room` bytes. Returns its bytes.
+    fn pack(&mut self, number: u32, chunk: &Chunk, old: &[u8], room: usize, page: &mut Vec<u8>) -> usize {
+        let (parts, predicted) = (chunk.parts(old), self.packer.predicted());
+        chunk.decode_models(self.lists, &parts, predicted);
+        self.table.clone_from(predicted);
+        parts.each_outlier(|offset, ppn| self.table[usize::from(offset)] = ppn);
+        let models = Map::newer_models(self.cache, self.lists, &self.shape, number, predicted);
+        for (_, own) in self.cache.trained(number) {
+            let newer = usize::from(own.first)..usize::from(own.last) + 1;
+            self.table[newer.clone()].copy_from_slice(&predicted[newer]);
+        }
+        let points = Map::newer_points(self.cache, &self.shape, number, self.table);
+        self.looked_at += models + points + u64::from(self.shape.chunk_lpas);
+        let known = Known { old: parts, cache: self.cache, chunk: number };
+        self.packer.pack(chunk, self.lists, self.table, &known, room, page)
+    }
+
     /// Makes the record of a chunk without point mappings, all of which new models cover side by side: it is
     /// these models, each anchored where it begins in the chunk. `None`: the chunk is not of that kind. The
     /// record is the one that [`Packer::pack`] makes. A device that was filled in sequence is made of such
@@ -139,19 +157,7 @@ impl Merge for Merger<'_> {
         if let Some(bytes) = self.lay_out(number, &chunk, room, page) {
             return Some((bytes, self.waits));
         }
-        let (parts, predicted) = (chunk.parts(old), self.packer.predicted());
-        chunk.decode_models(self.lists, &parts, predicted);
-        self.table.clone_from(predicted);
-        parts.each_outlier(|offset, ppn| self.table[usize::from(offset)] = ppn);
-        let models = Map::newer_models(self.cache, self.lists, &self.shape, number, predicted);
-        for (_, own) in self.cache.trained(number) {
-            let newer = usize::from(own.first)..usize::from(own.last) + 1;
-            self.table[newer.clone()].copy_from_slice(&predicted[newer]);
-        }
-        let points = Map::newer_points(self.cache, &self.shape, number, self.table);
-        self.looked_at += models + points + u64::from(self.shape.chunk_lpas);
-        let known = Known { old: parts, cache: self.cache, chunk: number };
-        let bytes = self.packer.pack(&chunk, self.lists, self.table, &known, room, page);
+        let bytes = self.pack(number, &chunk, old, room, page);
         Some((bytes, self.waits))
     }
 
@@ -227,5 +233,136 @@ impl Map {
         self.directory_bytes = records.directory_bytes();
         self.write_backs += 1;
         merged.map(|(_, done)| done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use nand::Geometry;
+    use proptest::prelude::*;
+
+    const SHAPE: Shape = Shape {
+        exported_pages: 1024,
+        subspace_pages: 1024,
+        chunk_lpas: 512,
+        point_bytes: 3,
+        budget: 1 << 20,
+        log_bytes: 1 << 17,
+        ahead: 16,
+        predict_ns: 650,
+        train_ns: 16,
+        sort_ns: 9,
+        set: 512,
+    };
+    /// The second of two, so that its first LPA is not 0.
+    const NUMBER: u32 = 1;
+
+    fn lists() -> BlockLists {
+        let geometry = Geometry {
+            channels: 2,
+            luns_per_channel: 2,
+            planes_per_lun: 1,
+            blocks_per_plane: 4,
+            pages_per_block: 1024,
+            page_bytes: 4096,
+            oob_bytes: 64,
+        };
+        let mut lists = BlockLists::new(&geometry, 1).unwrap();
+        (0..4).for_each(|superblock| lists.set(superblock, |unit| superblock != 1 || unit != 2));
+        lists
+    }
+
+    /// The record of a chunk of which some models were trained, in this order, as it is laid out, if it is,
+    /// and as it is packed.
+    fn both(models: &[Covering], old: &[u8], room: usize) -> (Option<(usize, Vec<u8>)>, (usize, Vec<u8>)) {
+        let (lists, mut packer, mut table) = (lists(), Packer::new(512), Vec::new());
+        let mut cache = Cache::new(2, 512, SHAPE.budget);
+        models.iter().for_each(|&own| cache.train(NUMBER, own, Done::READY));
+        let mut merger = Merger {
+            shape: SHAPE,
+            lists: &lists,
+            cache: &mut cache,
+            packer: &mut packer,
+            table: &mut table,
+            range: 0..2,
+            leaves: None,
+            waits: Done::READY,
+            others: 0,
+            looked_at: 0,
+        };
+        let chunk = Map::chunk_of(&SHAPE, NUMBER);
+        let (mut laid_out, mut packed) = (Vec::new(), Vec::new());
+        let bytes = merger.lay_out(NUMBER, &chunk, room, &mut laid_out);
+        let packed_bytes = merger.pack(NUMBER, &chunk, old, room, &mut packed);
+        (bytes.map(|bytes| (bytes, laid_out)), (packed_bytes, packed))
+    }
+
+    /// A run of slope 1 over some offsets, anchored `before` LPAs before its first one.
+    fn run(offsets: Range<u16>, group: u16, base: u16, before: u16) -> Covering {
+        let model = LinearModel { start: 512 + offsets.start - before, group, slope: Half::ONE, base };
+        Covering { first: offsets.start, last: offsets.end - 1, model }
+    }
+
+    proptest! {
+        #[test]
+        fn a_chunk_that_is_laid_out_has_the_record_that_packing_makes(
+            lengths in prop::collection::vec(3u16..300, 1..=MOST_LAID_OUT),
+            places in prop::collection::vec((0u16..4, 0u16..2000, 0u16..500, any::<bool>()), MOST_LAID_OUT),
+            order in prop::collection::vec(any::<u32>(), MOST_LAID_OUT),
+            room in prop_oneof![Just(4000usize), 0usize..80],
+        ) {
+            let (mut models, mut from) = (Vec::<Covering>::new(), 0);
+            for (&pages, (group, base, before, goes_on)) in lengths.iter().zip(places) {
+                let is_last = models.len() + 1 == lengths.len();
+                let end = if is_last { 512 } else { (from + pages).min(512) };
+                if end - from < 3 {
+                    break;
+                }
+                let own = match models.last() {
+                    // The line of the one before, as two sets that were trained one after the other make it.
+                    Some(last) if goes_on => {
+                        let base = last.model.predict(512 + from).unwrap();
+                        run(from..end, last.model.group, base, 0)
+                    }
+                    _ => run(from..end, group, base, before),
+                };
+                models.push(own);
+                from = end;
+            }
+            let is_whole = from == 512;
+            let mut trained: Vec<_> = order.iter().zip(&models).collect();
+            trained.sort_by_key(|pair| pair.0);
+            let trained: Vec<Covering> = trained.into_iter().map(|pair| *pair.1).collect();
+            let (_, (_, old)) = both(&[run(3..400, 3, 77, 0), run(100..110, 2, 9, 0)], &[], 4000);
+            for old in [&[][..], &old] {
+                let (laid_out, packed) = both(&trained, old, room);
+                prop_assert_eq!(laid_out.is_some(), is_whole);
+                prop_assert!(!is_whole || laid_out == Some(packed));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_row_of_runs_is_not_laid_out() {
+        let rows = [run(0..200, 0, 5, 0), run(200..512, 2, 900, 0)];
+        let (laid_out, packed) = both(&rows, &[], 4000);
+        assert_eq!(laid_out, Some(packed));
+        let slope = Half::nearest(2.0);
+        let steep = Covering { model: LinearModel { slope, ..rows[1].model }, ..rows[1] };
+        let nowhere = LinearModel { group: LinearModel::NOWHERE, ..rows[1].model };
+        let nowhere = Covering { model: nowhere, ..rows[1] };
+        let (short, gap) = (run(510..512, 1, 0, 0), run(201..512, 2, 900, 0));
+        let others: [&[Covering]; 4] = [
+            &[rows[0], steep],
+            &[rows[0], nowhere],
+            &[rows[0], run(200..510, 2, 0, 0), short],
+            &[rows[0], gap],
+        ];
+        for models in others {
+            assert_eq!(both(models, &[], 4000).0, None, "{models:?}");
+        }
     }
 }
