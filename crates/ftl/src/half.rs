@@ -59,4 +59,30 @@ impl Half {
             size
         }
     }
+
+    /// The product with `by` (16 bits), rounded to the nearest integer, halves up.
+    #[inline]
+    pub(crate) fn times_up(self, by: u32) -> i64 {
+        let (significand, exponent) = self.parts();
+        let size = (i64::from(significand) * i64::from(by)) << exponent;
+        let product = if self.0 & 0x8000 != 0 { -size } else { size };
+        (product + (1 << 24)) >> 25
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::f16;
+
+    #[test]
+    fn products_in_integers_are_those_of_floats() {
+        for half in (0..=u16::MAX).filter(|&bits| f16::from_bits(bits).is_finite()).map(Half) {
+            for by in [0, 1, 2, 3, 255, 511] {
+                let product = f16::from_bits(half.0).to_f64() * f64::from(by);
+                assert_eq!(half.times_up(by), (product + 0.5).floor() as i64, "{half:?} * {by}");
+                assert_eq!(half.times(by), product.round() as i64, "{half:?} * {by}");
+            }
+        }
+    }
 }

@@ -29,7 +29,7 @@ pub struct TrainingBench {
 pub fn measure(seed: u64) -> TrainingBench {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let lpns = ENTRIES * ENTRY_LPNS;
-    let mut models = Models::new(lpns, ENTRY_LPNS, 64, 8, Format::Exact, lpns);
+    let mut models = Models::new(lpns, ENTRY_LPNS, 8, Format::Exact, lpns);
     // As collection has them: in the order in which they lay on flash.
     let mut entries: Vec<Vec<u32>> = Vec::new();
     for entry in 0..ENTRIES {

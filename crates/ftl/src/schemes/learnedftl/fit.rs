@@ -141,8 +141,10 @@ impl Fitter {
             return;
         }
         // The longest runs, were there no better lines.
-        self.lines.sort_unstable_by_key(|line| (std::cmp::Reverse(line.exact), line.points.start));
+        let longest_first = |line: &Line| (std::cmp::Reverse(line.exact), line.points.start);
+        self.lines.select_nth_unstable_by_key(self.places, longest_first);
         self.lines.truncate(self.places);
+        self.lines.sort_unstable_by_key(longest_first);
         let in_runs: u32 = self.lines.iter().map(|line| line.exact).sum();
         if in_runs as usize == points.len() || points.len() < 2 * parts(self.places) {
             return;
@@ -311,19 +313,19 @@ fn as_line(points: &[Point], of: Range<usize>, best: Best) -> Option<Line> {
 fn longest_run(points: &[Point]) -> (f16, usize) {
     let first = points[0];
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-    let mut slope = f16::ONE;
+    let (mut slope, mut value) = (f16::ONE, 1.0);
     for (count, point) in points.iter().enumerate().skip(1) {
         let dx = f64::from(point.x - first.x);
         let dy = f64::from(point.y) - f64::from(first.y);
         low = low.max((dy - 0.5) / dx);
         high = high.min((dy + 0.5) / dx);
-        let inside = |slope: f16| low <= slope.to_f64() && slope.to_f64() < high;
-        if !inside(slope) {
+        let inside = |slope: f64| low <= slope && slope < high;
+        if !inside(value) {
             let middle = f16::from_f64((low + high) / 2.0);
-            if !inside(middle) || !middle.is_finite() {
+            if !inside(middle.to_f64()) || !middle.is_finite() {
                 return (slope, count);
             }
-            slope = middle;
+            (slope, value) = (middle, middle.to_f64());
         }
     }
     (slope, points.len())
@@ -378,7 +380,7 @@ mod tests {
                 fitter.greedy(&points);
                 let mut runs: Vec<_> = fitter.lines.iter().map(|line| line.exact as usize).collect();
                 runs.sort_unstable();
-                let mut models = Models::new(512, 512, 1, 8, Format::Exact, 1 << 20);
+                let mut models = Models::new(512, 512, 8, Format::Exact, 1 << 20);
                 models.learn(0, &points);
                 let n = points.len();
                 all += n;
@@ -409,7 +411,7 @@ mod tests {
     fn regular_gaps_are_one_line() {
         let present = (0..512).filter(|x| x % 16 != 5);
         let points: Vec<_> = present.zip(70_000..).map(|(x, y)| Point { x, y }).collect();
-        let mut models = Models::new(512, 512, 1, 8, Format::Exact, 1 << 20);
+        let mut models = Models::new(512, 512, 8, Format::Exact, 1 << 20);
         models.learn(0, &points);
         println!("{} of {} exact", models.trained(), points.len());
         assert!(models.trained() as usize > points.len() * 9 / 10);

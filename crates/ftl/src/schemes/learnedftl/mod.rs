@@ -266,14 +266,13 @@ impl LearnedTable {
         self.models.learn(entry, &self.points);
     }
 
-    /// Trains on LPNs that are now where they are: those of one GTD entry after the other, in ascending
-    /// order. Returns how many.
+    /// Trains on LPNs that are now where they are, and whose old pages are forgotten: those of one GTD entry
+    /// after the other, in ascending order. Returns how many.
     fn train(&mut self, mappings: impl Iterator<Item = (Lpn, Ppn)>) -> u64 {
         let mut count = 0;
         let mut current = 0;
         self.points.clear();
         for (lpn, ppn) in mappings {
-            self.models.clear(lpn);
             let (entry, x) = self.models.place(lpn);
             if entry != current {
                 self.models.learn(current, &self.points);
@@ -392,14 +391,7 @@ impl Mapping for LearnedTable {
         let in_superblock = geometry.superblock_pages() / entry_lpns;
         let in_group = if own.is_some() { 1 } else { GROUP_ENTRIES.min(entries / LEAST_GROUPS) };
         let entries_per_group = in_group.max(in_superblock).max(1);
-        let models = Models::new(
-            table.exported_pages(),
-            entry_lpns,
-            entries_per_group,
-            pieces,
-            format,
-            geometry.pages(),
-        );
+        let models = Models::new(table.exported_pages(), entry_lpns, pieces, format, geometry.pages());
         let groups = entries.div_ceil(entries_per_group);
         let superblocks = geometry.superblocks();
         let beside = match own {
@@ -493,6 +485,7 @@ impl Mapping for LearnedTable {
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
         self.cached.expect(flash, table, lpn, soon);
+        self.models.expect(lpn);
     }
 
     fn trim<N: Nand>(

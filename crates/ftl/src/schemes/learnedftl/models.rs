@@ -21,8 +21,10 @@
 
 use super::fit::{Fitter, Line};
 use crate::breach::Breach;
+use crate::half::Half;
 use half::f16;
 use nand::{Lpn, Ppn};
+use prefetch_index::prefetch_index;
 use std::ops::Range;
 
 /// LPNs of a GTD entry, at most: those of a translation page of 4 KiB with 8 bytes a mapping, as in the
@@ -82,16 +84,14 @@ pub struct Models {
     /// LPNs of an entry, a power of two, and which.
     entry_lpns: u32,
     entry_shift: u32,
-    /// Entries of a group.
-    entries_per_group: u32,
     /// By entry and place, ascending by offset, vacant places last.
     pieces: Vec<Piece>,
     bases: Vec<u32>,
     /// No base above this one is needed to reach the last page.
     highest_base: u32,
     bitmaps: Vec<[u64; WORDS]>,
-    /// Set bits by group of entries.
-    trained: Vec<u32>,
+    /// Set bits by entry.
+    trained: Vec<u16>,
     /// Entries that have a model.
     present: u64,
     /// Pieces while an entry is updated: what is stored, and the accurate points.
@@ -101,18 +101,16 @@ pub struct Models {
 }
 
 impl Models {
-    /// Models without a piece for `lpns` LPNs, in entries of `entry_lpns`, counted by groups of
-    /// `entries_per_group`, over an array of `array_pages`.
+    /// Models without a piece for `lpns` LPNs, in entries of `entry_lpns`, over an array of `array_pages`.
     pub fn new(
         lpns: u32,
         entry_lpns: u32,
-        entries_per_group: u32,
         pieces_per_entry: u32,
         format: Format,
         array_pages: u32,
     ) -> Models {
         assert!(entry_lpns.is_power_of_two() && entry_lpns <= ENTRY_LPNS);
-        assert!(pieces_per_entry > 0 && entries_per_group > 0);
+        assert!(pieces_per_entry > 0);
         let entries = lpns.div_ceil(entry_lpns);
         let per_entry = pieces_per_entry as usize;
         Models {
@@ -120,12 +118,11 @@ impl Models {
             per_entry,
             entry_lpns,
             entry_shift: entry_lpns.trailing_zeros(),
-            entries_per_group,
             pieces: vec![VACANT; entries as usize * per_entry],
             bases: vec![0; entries as usize],
             highest_base: array_pages.saturating_sub(1 << INTERCEPT_BITS).div_ceil(1 << BASE_SHIFT),
             bitmaps: vec![[0; WORDS]; entries as usize],
-            trained: vec![0; entries.div_ceil(entries_per_group) as usize],
+            trained: vec![0; entries as usize],
             present: 0,
             scratch: Vec::with_capacity(per_entry + 2),
             fitter: Fitter::new(per_entry, entry_lpns as usize),
@@ -162,12 +159,6 @@ impl Models {
         ((lpn.0 >> self.entry_shift) as usize, lpn.0 & (self.entry_lpns - 1))
     }
 
-    /// LPNs of a group whose bit is set.
-    #[inline]
-    pub fn trained_in(&self, group: u32) -> u32 {
-        self.trained[group as usize]
-    }
-
     /// LPNs whose bit is set.
     pub fn trained(&self) -> u64 {
         self.trained.iter().map(|&bits| u64::from(bits)).sum()
@@ -193,6 +184,16 @@ impl Models {
         self.piece_at(entry, x)
     }
 
+    /// Starts bringing into the processor's cache what a prediction of `lpn` will touch.
+    #[inline]
+    pub fn expect(&self, lpn: Lpn) {
+        let (entry, x) = self.place(lpn);
+        if let Some(bitmap) = self.bitmaps.get(entry) {
+            prefetch_index(bitmap, x as usize / 64);
+        }
+        prefetch_index(&self.pieces, entry * self.per_entry);
+    }
+
     /// Takes back what is known of `lpn`. Returns whether its bit was set.
     #[inline]
     pub fn clear(&mut self, lpn: Lpn) -> bool {
@@ -200,18 +201,18 @@ impl Models {
         let was_set = self.is_set(entry, x);
         if was_set {
             self.bitmaps[entry][x as usize / 64] &= !(1 << (x % 64));
-            self.trained[entry / self.entries_per_group as usize] -= 1;
+            self.trained[entry] -= 1;
         }
         was_set
     }
 
     /// Takes the model of an entry away if it predicts fewer than `least` LPNs.
+    #[inline]
     pub fn give_back(&mut self, entry: usize, least: u32) {
-        let bits = self.count(entry, 0, ENTRY_LPNS);
-        if bits < least && self.has_model(entry) {
+        if u32::from(self.trained[entry]) < least && self.has_model(entry) {
             self.pieces[entry * self.per_entry..(entry + 1) * self.per_entry].fill(VACANT);
             self.bitmaps[entry] = [0; WORDS];
-            self.trained[entry / self.entries_per_group as usize] -= bits;
+            self.trained[entry] = 0;
             self.present -= 1;
         }
     }
@@ -248,8 +249,10 @@ impl Models {
             return;
         }
         // A point may be right by a piece that was made for others.
+        let mut begun = 0;
         for point in points {
-            if !self.is_set(entry, point.x) && self.evaluate(entry, point.x) == Some(point.y) {
+            if !self.is_set(entry, point.x) && self.evaluate_next(entry, point.x, &mut begun) == Some(point.y)
+            {
                 self.set(entry, point.x);
             }
         }
@@ -282,21 +285,24 @@ impl Models {
         pieces.sort_unstable_by_key(|&(piece, _)| self.offset(piece));
         let at_risk = if lossy { 0..self.entry_lpns } else { first.x..end };
         let mut right = [0; ENTRY_LPNS as usize];
+        let mut begun = 0;
         for x in self.set_bits(entry, at_risk.clone()) {
-            right[x as usize] = self.evaluate(entry, x).unwrap_or(u32::MAX);
+            right[x as usize] = self.evaluate_next(entry, x, &mut begun).unwrap_or(u32::MAX);
         }
         self.present += u64::from(is_first);
         let kept = pieces.iter().map(|&(piece, _)| piece);
         for (place, piece) in places.zip(kept.chain(std::iter::repeat(VACANT))) {
             self.pieces[place] = piece;
         }
+        begun = 0;
         for x in self.set_bits(entry, at_risk) {
-            if self.evaluate(entry, x) != Some(right[x as usize]) {
+            if self.evaluate_next(entry, x, &mut begun) != Some(right[x as usize]) {
                 self.unset(entry, x);
             }
         }
+        begun = 0;
         for point in points {
-            if self.evaluate(entry, point.x) == Some(point.y) {
+            if self.evaluate_next(entry, point.x, &mut begun) == Some(point.y) {
                 self.set(entry, point.x);
             }
         }
@@ -400,24 +406,21 @@ impl Models {
         }
     }
 
-    /// The line of a piece at `x`, rounded. Every step is exact in 64-bit floats: 11 bits of slope times 9
-    /// bits of x.
+    /// The line of a piece at `x`, rounded. Every step is exact, in integers (11 bits of slope, shifted by 29
+    /// at most, times 9 bits of x) and in 64-bit floats.
     #[inline]
     fn line(&self, base: u32, piece: Piece, x: u32) -> u32 {
-        let slope = f16::from_bits(piece.slope);
         match self.format {
             Format::Exact => {
                 let word = u32::from(piece.rest[0]) << 16 | u32::from(piece.rest[1]);
                 let (intercept, begin) = (word >> (32 - INTERCEPT_BITS), word & (ENTRY_LPNS - 1));
                 let first = (base << BASE_SHIFT).wrapping_add(intercept);
-                if slope == f16::ONE {
-                    return first.wrapping_add(x - begin);
-                }
-                (i64::from(first) + rounded(slope.to_f64() * f64::from(x - begin))) as u32
+                first.wrapping_add(Half(piece.slope).times_up(x - begin) as u32)
             }
             Format::Float16 => {
-                let intercept = f16::from_bits(piece.rest[0]).to_f64();
-                (i64::from(base) + rounded(slope.to_f64() * f64::from(x) + intercept)) as u32
+                let [slope, intercept] =
+                    [piece.slope, piece.rest[0]].map(|bits| f16::from_bits(bits).to_f64());
+                (i64::from(base) + rounded(slope * f64::from(x) + intercept)) as u32
             }
         }
     }
@@ -433,6 +436,17 @@ impl Models {
     #[inline]
     fn evaluate(&self, entry: usize, x: u32) -> Option<u32> {
         self.piece_at(entry, x).map(|number| self.line(self.bases[entry], self.pieces[number], x))
+    }
+
+    /// As [`Models::evaluate`], for one `x` after the other in ascending order. `begun` are the pieces that
+    /// begin at the last one or before, 0 at first.
+    #[inline]
+    fn evaluate_next(&self, entry: usize, x: u32, begun: &mut usize) -> Option<u32> {
+        let pieces = &self.pieces[entry * self.per_entry..(entry + 1) * self.per_entry];
+        while pieces.get(*begun).is_some_and(|&next| next.slope != NO_PIECE && self.offset(next) <= x) {
+            *begun += 1;
+        }
+        (*begun > 0).then(|| self.line(self.bases[entry], pieces[*begun - 1], x))
     }
 
     /// The piece of an entry in which `x` lies: the last one that begins there or before.
@@ -457,20 +471,20 @@ impl Models {
         let word = &mut self.bitmaps[entry][x as usize / 64];
         let fresh = *word >> (x % 64) & 1 == 0;
         *word |= 1 << (x % 64);
-        self.trained[entry / self.entries_per_group as usize] += u32::from(fresh);
+        self.trained[entry] += u16::from(fresh);
     }
 
     fn unset(&mut self, entry: usize, x: u32) {
         let word = &mut self.bitmaps[entry][x as usize / 64];
         let was_set = *word >> (x % 64) & 1 == 1;
         *word &= !(1 << (x % 64));
-        self.trained[entry / self.entries_per_group as usize] -= u32::from(was_set);
+        self.trained[entry] -= u16::from(was_set);
     }
 
     /// The set bits in a range.
     fn set_bits(&self, entry: usize, range: Range<u32>) -> impl Iterator<Item = u32> + use<> {
         let bitmap = self.bitmaps[entry];
-        (0..WORDS as u32).flat_map(move |word| {
+        words(&range).flat_map(move |word| {
             let mut bits = bitmap[word as usize] & mask(word, &range);
             std::iter::from_fn(move || {
                 let bit = (bits != 0).then(|| bits.trailing_zeros())?;
@@ -483,7 +497,8 @@ impl Models {
     /// How many bits are set in `from..to`.
     fn count(&self, entry: usize, from: u32, to: u32) -> u32 {
         let bitmap = &self.bitmaps[entry];
-        (0..WORDS as u32).map(|word| (bitmap[word as usize] & mask(word, &(from..to))).count_ones()).sum()
+        let range = from..to;
+        words(&range).map(|word| (bitmap[word as usize] & mask(word, &range)).count_ones()).sum()
     }
 
     // On flash
@@ -515,7 +530,6 @@ impl Models {
             return false;
         }
         let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        self.trained.fill(0);
         self.present = 0;
         for (entry, stored) in entries.chunks_exact(entry_bytes).enumerate() {
             self.bases[entry] = u32::from(half(stored, 0)) | u32::from(half(stored, 2)) << 16;
@@ -527,7 +541,7 @@ impl Models {
             for (word, stored) in self.bitmaps[entry].iter_mut().zip(bitmap.chunks_exact(8)) {
                 *word = stored.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
             }
-            self.trained[entry / self.entries_per_group as usize] += self.count(entry, 0, ENTRY_LPNS);
+            self.trained[entry] = self.count(entry, 0, ENTRY_LPNS) as u16;
             self.present += u64::from(self.has_model(entry));
         }
         true
@@ -544,17 +558,19 @@ impl Models {
 
     /// Checks the counts against the bits and pieces, and that every set bit has a piece.
     pub fn check(&self) -> Result<(), Breach> {
-        let mut trained = vec![0; self.trained.len()];
-        for entry in 0..self.bitmaps.len() {
+        for (entry, &counted) in self.trained.iter().enumerate() {
+            let mut trained = 0;
             for x in self.set_bits(entry, 0..ENTRY_LPNS) {
-                trained[entry / self.entries_per_group as usize] += 1;
+                trained += 1;
                 if x >= self.entry_lpns || self.evaluate(entry, x).is_none() {
                     return Err(format!("bit {x} of GTD entry {entry} is set but no piece covers it").into());
                 }
             }
-        }
-        if trained != self.trained {
-            return Err("the counts of set bits differ from the bitmaps".into());
+            if trained != counted {
+                return Err(
+                    format!("{trained} bits of GTD entry {entry} are set but {counted} are counted").into()
+                );
+            }
         }
         let present = (0..self.bitmaps.len()).filter(|&entry| self.has_model(entry)).count() as u64;
         if present != self.present {
@@ -571,6 +587,11 @@ pub fn entry_bytes(pieces: u32, entry_lpns: u32, format: Format) -> u64 {
         Format::Float16 => 4,
     };
     u64::from(pieces) * PIECE_BYTES + base + u64::from(entry_lpns).div_ceil(8)
+}
+
+/// The words of a bitmap in which bits of `range` lie.
+fn words(range: &Range<u32>) -> Range<u32> {
+    range.start / 64..range.end.div_ceil(64)
 }
 
 /// The bits of word `word` that lie in `range`.
@@ -597,7 +618,7 @@ mod tests {
     const LPNS: u32 = 1_200;
 
     fn models(pieces: u32, format: Format) -> Models {
-        Models::new(LPNS, 512, 2, pieces, format, 1 << 25)
+        Models::new(LPNS, 512, pieces, format, 1 << 25)
     }
 
     #[test]
