@@ -5,6 +5,7 @@ use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
 use super::offsets::{bit, is_clear, set_bits, Bits};
 use super::open::Open;
 use super::record::{enter, identifier_bytes, Chunk, Covering, Packer, Parts};
+use super::runs::Runs;
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -103,6 +104,8 @@ pub struct Map {
     pub clean_below: u32,
     /// Translation pages written back so far.
     pub(super) write_backs: u64,
+    /// Which loads go on where one before ended.
+    runs: Runs,
     /// Controller work of predictions.
     pub predictions: Predictions<LinearModel>,
 }
@@ -151,6 +154,7 @@ impl Map {
             buffer_bytes: 0,
             clean_below: 0,
             write_backs: 0,
+            runs: Runs::new(),
             predictions: Predictions::new(shape.predict_ns),
         };
         map.buffer_bytes = map.buffers().iter().sum();
@@ -166,9 +170,9 @@ impl Map {
         [gathered + exemplary + self.trainer.bytes(), self.page_bytes + table + self.packer.bytes()]
     }
 
-    /// Bytes that are always there: block lists, open groups, buffers.
+    /// Bytes that are always there: block lists, open groups, the last loads, buffers.
     pub fn fixed_bytes(&self) -> u64 {
-        self.lists.bytes() + self.open.bytes() + self.buffer_bytes
+        self.lists.bytes() + self.open.bytes() + Runs::BYTES + self.buffer_bytes
     }
 
     /// What it is made of.
@@ -228,19 +232,20 @@ impl Map {
     // Lookups
 
     /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched
-    /// with them: the outlier mappings that the rest of the request will ask for, and the heads of linear
-    /// chunks behind this one.
+    /// with them: the outlier mappings that the rest of the request will ask for, or all behind it where
+    /// loads go through the chunk ([`Runs`]), and the heads of linear chunks behind this one.
     pub fn load<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
         let (number, offset) = self.place(ask.lpn);
         self.cache.expect_head(number);
         records.expect(flash, number, LINES_OF_A_HEAD);
+        let rest = if self.runs.goes_on(number, offset) { self.shape.chunk_lpas } else { ask.rest };
         let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, ask.at)?;
         loop {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
                 return Ok(Lookup::new(None, at, How::CachedEntry));
             };
             let parts = self.chunk(number).parts(records.record(flash.buffer(), number));
-            let wanted = self.wanted(number, &parts, offset, ask.rest);
+            let wanted = self.wanted(number, &parts, offset, rest);
             let unpacked = parts.looked_at(wanted.outliers.clone());
             let known = flash.compute_in_slices(unpacked * self.shape.train_ns, read);
             let before = self.write_backs;

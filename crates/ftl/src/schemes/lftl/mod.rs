@@ -58,6 +58,7 @@ pub mod offsets;
 pub mod open;
 pub mod record;
 mod recover;
+mod runs;
 mod stats;
 mod training;
 mod write_back;
@@ -320,6 +321,7 @@ impl Mapping for Map {
             parts: vec![
                 ("block lists", self.lists.bytes()),
                 ("subspaces and open groups", self.open.bytes()),
+                ("the last loads", runs::Runs::BYTES),
                 ("TP nodes", nodes),
                 ("point mappings", points),
                 ("linear models", models),

@@ -275,9 +275,12 @@ mod tests {
         lists
     }
 
+    /// The bytes that a record takes, and the record, if there is room for it.
+    type Record = (usize, Vec<u8>);
+
     /// The record of a chunk of which some models were trained, in this order, as it is laid out, if it is,
     /// and as it is packed.
-    fn both(models: &[Covering], old: &[u8], room: usize) -> (Option<(usize, Vec<u8>)>, (usize, Vec<u8>)) {
+    fn both(models: &[Covering], old: &[u8], room: usize) -> (Option<Record>, Record) {
         let (lists, mut packer, mut table) = (lists(), Packer::new(512), Vec::new());
         let mut cache = Cache::new(2, 512, SHAPE.budget);
         models.iter().for_each(|&own| cache.train(NUMBER, own, Done::READY));
