@@ -47,7 +47,7 @@
 //!   in each level of sorting by linear group. In LearnedFTL's measurements 512 mappings are sorted and
 //!   trained in 50 us on a Cortex-A72, of which sorting, nine levels, takes five parts in six. Of the pages
 //!   of a request that one model predicts the first costs a prediction, each further one a step of 16 ns
-//!   ([`Predictions`]).
+//!   ([`Predictions`](crate::prediction::Predictions)).
 
 pub mod cache;
 mod collect;
