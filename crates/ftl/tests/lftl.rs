@@ -3,7 +3,7 @@
 
 use ftl::schemes::lftl::Lftl;
 use ftl::schemes::page::PageMap;
-use ftl::{Config, Counters, Device, HostOp, Scheme, Seen};
+use ftl::{Cause, Config, Counters, Device, HostOp, Scheme, Seen};
 use nand::timing::NoClock;
 use nand::{Done, Geometry, Lpn, Nand, PageKind, Pbn, Ppn, SimNand, SimOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,6 +186,22 @@ fn random_writes_are_outliers_and_cost_reads_of_translation_pages() {
         three + more < u64::from(EXPORTED) / 100,
         "more than two only where something had to be written back"
     );
+}
+
+#[test]
+fn loads_that_go_through_a_chunk_bring_its_outliers_along() {
+    let mut bed = Bed::new(array(0, 0));
+    bed.ask(HostOp::Write, 0, EXPORTED);
+    (0..EXPORTED).for_each(|at| bed.ask(HostOp::Write, at * 7919 % EXPORTED, 1));
+    // Every eighth page, as a file has them that was overwritten at random, in order and in none.
+    let mut loads = |step: u32| {
+        let before = bed.0.counters().reads_by(Cause::Translation);
+        (0..EXPORTED / 8).for_each(|at| bed.ask(HostOp::Read, at * step % EXPORTED, 1));
+        bed.0.counters().reads_by(Cause::Translation) - before
+    };
+    let (in_order, in_none) = (loads(8), loads(8 * 991));
+    assert!(in_none > u64::from(EXPORTED) / 8 / 2, "{in_none} loads: memory holds few of them");
+    assert!(in_order < in_none / 8, "{in_order} loads in order, {in_none} in none");
 }
 
 #[test]

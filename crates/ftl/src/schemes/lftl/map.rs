@@ -105,7 +105,7 @@ pub struct Map {
     /// Translation pages written back so far.
     pub(super) write_backs: u64,
     /// Which loads go on where one before ended.
-    runs: Runs,
+    pub(super) runs: Runs,
     /// Controller work of predictions.
     pub predictions: Predictions<LinearModel>,
 }
@@ -154,7 +154,7 @@ impl Map {
             buffer_bytes: 0,
             clean_below: 0,
             write_backs: 0,
-            runs: Runs::new(),
+            runs: Runs::new(0),
             predictions: Predictions::new(shape.predict_ns),
         };
         map.buffer_bytes = map.buffers().iter().sum();
@@ -172,7 +172,7 @@ impl Map {
 
     /// Bytes that are always there: block lists, open groups, the last loads, buffers.
     pub fn fixed_bytes(&self) -> u64 {
-        self.lists.bytes() + self.open.bytes() + Runs::BYTES + self.buffer_bytes
+        self.lists.bytes() + self.open.bytes() + self.runs.bytes() + self.buffer_bytes
     }
 
     /// What it is made of.

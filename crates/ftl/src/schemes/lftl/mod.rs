@@ -80,6 +80,7 @@ use nand::{Done, Geometry, Lpn, Nand, Oob, Result, Vtpn};
 use offsets::MOST_LPAS;
 use open::Open;
 use record::Chunk;
+use runs::Runs;
 use std::ops::Range;
 use writer::Writer;
 
@@ -142,7 +143,8 @@ impl Map {
     }
 
     /// The budget must hold what is always there, the largest directory, and what one operation brings in.
-    fn check_budget(&self) -> Result<(), ConfigError> {
+    /// Returns what is left.
+    fn check_budget(&self) -> Result<u64, ConfigError> {
         let shape = self.shape();
         let chunks = shape.exported_pages.div_ceil(shape.chunk_lpas);
         let directory = u64::from(chunks + 1) * Records::ENTRY_BYTES;
@@ -156,7 +158,7 @@ impl Map {
                 shape.budget
             )));
         }
-        Ok(())
+        Ok(shape.budget - least)
     }
 }
 
@@ -241,8 +243,8 @@ impl Mapping for Map {
         };
         let superblock = (geometry.units(), geometry.superblock_pages());
         let open = Open::new(config.exported_pages, shape.subspace_pages, superblock, streams, lists.lanes());
-        let map = Map::with(shape, lists, open, Self::settings(config)?, records.buffer_bytes());
-        map.check_budget()?;
+        let mut map = Map::with(shape, lists, open, Self::settings(config)?, records.buffer_bytes());
+        map.runs = Runs::new(map.check_budget()?);
         Ok(map)
     }
 
@@ -321,7 +323,7 @@ impl Mapping for Map {
             parts: vec![
                 ("block lists", self.lists.bytes()),
                 ("subspaces and open groups", self.open.bytes()),
-                ("the last loads", runs::Runs::BYTES),
+                ("the last loads", self.runs.bytes()),
                 ("TP nodes", nodes),
                 ("point mappings", points),
                 ("linear models", models),
