@@ -50,23 +50,31 @@ impl Half {
 
     /// The product with `by` (16 bits), rounded to the nearest integer, halves away from zero.
     pub fn times(self, by: u32) -> i64 {
-        let (significand, exponent) = self.parts();
-        let product = (i64::from(significand) * i64::from(by)) << exponent;
-        let size = (product + (1 << 24)) >> 25;
-        if self.0 & 0x8000 != 0 {
-            -size
-        } else {
-            size
-        }
+        let size = (self.size_times(by) + (1 << 24)) >> 25;
+        self.signed(size)
     }
 
     /// The product with `by` (16 bits), rounded to the nearest integer, halves up.
     #[inline]
     pub(crate) fn times_up(self, by: u32) -> i64 {
+        (self.signed(self.size_times(by)) + (1 << 24)) >> 25
+    }
+
+    /// The product of its size with `by`, in units of 2^-25.
+    #[inline]
+    fn size_times(self, by: u32) -> i64 {
         let (significand, exponent) = self.parts();
-        let size = (i64::from(significand) * i64::from(by)) << exponent;
-        let product = if self.0 & 0x8000 != 0 { -size } else { size };
-        (product + (1 << 24)) >> 25
+        (i64::from(significand) * i64::from(by)) << exponent
+    }
+
+    /// `size` with its sign.
+    #[inline]
+    fn signed(self, size: i64) -> i64 {
+        if self.0 & 0x8000 != 0 {
+            -size
+        } else {
+            size
+        }
     }
 }
 

@@ -35,9 +35,9 @@
 //! - After a power cut what was not in translation pages is mapped by segments without an error
 //!   ([`recover`]).
 //! - Controller work: 0.65 us a lookup and 100 ns a page sorted and learned, from LearnedFTL's measurements
-//!   on a Cortex-A72 (0.65 us a prediction; 50 us for the 512 mappings of a translation page). Further pages
-//!   of a request that the same segment predicts take a step each ([`crate::prediction::Predictions`]), and
-//!   the levels above it.
+//!   on a Cortex-A72 (0.65 us a prediction; 50 us for the 512 mappings of a translation page). For a
+//!   further page of a request that the same segment predicts the lookup is a step
+//!   ([`crate::prediction::Predictions`]). The levels above that segment are searched for each page.
 //! - A page that goes from the host to the buffer, or back, takes the time of the host's link, 2,320 MB/s:
 //!   two lanes of UFS 3.1 (11.6 Gbit/s each, of which 8b/10b leaves eight tenths). Nothing else stands
 //!   between such a request and its answer, and pages go over the link one after the other. Where flash

@@ -281,8 +281,8 @@ impl Map {
         Wanted { models: offset..=offset, outliers: offset..=offset, bytes }
     }
 
-    /// Enters what is wanted of a chunk. There is room for it. Returns where `offset` is, whether a model
-    /// says so, and how many more outlier mappings came with it.
+    /// Enters what is wanted of a chunk. There is room for it. Returns where `offset` is, the model that says
+    /// so, if one does, and how many more outlier mappings came with it.
     fn install(
         &mut self,
         record: &[u8],
