@@ -5,7 +5,7 @@ use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
 use super::offsets::{bit, is_clear, set_bits, Bits};
 use super::open::Open;
 use super::record::{enter, identifier_bytes, Chunk, Covering, Packer, Parts};
-use super::runs::Runs;
+use super::runs::{self, Runs};
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -232,13 +232,14 @@ impl Map {
     // Lookups
 
     /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched
-    /// with them: the outlier mappings that the rest of the request will ask for, or all behind it where
+    /// with them: the outlier mappings that the rest of the request will ask for, or those behind it where
     /// loads go through the chunk ([`Runs`]), and the heads of linear chunks behind this one.
     pub fn load<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
         let (number, offset) = self.place(ask.lpn);
         self.cache.expect_head(number);
         records.expect(flash, number, LINES_OF_A_HEAD);
-        let rest = if self.runs.goes_on(number, offset) { self.shape.chunk_lpas } else { ask.rest };
+        let behind = if self.runs.goes_on(number, offset) { self.most_behind() } else { 0 };
+        let rest = ask.rest.max(behind);
         let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, ask.at)?;
         loop {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
@@ -264,6 +265,13 @@ impl Map {
             let done = model.map_or(at, |model| flash.compute(self.predictions.ns(model, ask), at));
             return Ok(Lookup::new(found, done, How::Loaded));
         }
+    }
+
+    /// LPAs whose outliers a load brings along that goes through its chunk. In a small cache they take no
+    /// more than their share of it: else loads in a few chunks by turns would put out what others brought.
+    fn most_behind(&self) -> u32 {
+        let share = self.shape.budget / (runs::LOADS as u64 * POINT_BYTES);
+        share.min(u64::from(self.shape.chunk_lpas)) as u32
     }
 
     /// What is loaded of a chunk with `offset`: its head and the outlier mappings of the request, or, where

@@ -6,7 +6,7 @@
 //! the second load in a chunk, at a greater offset and not long after the first, brings all outliers behind.
 
 /// Loads that are remembered, at most.
-const LOADS: usize = 16;
+pub const LOADS: usize = 16;
 /// Bytes of the cache for which one is remembered: a small cache has other needs.
 const CACHE_OF_A_LOAD: u64 = 1024;
 /// In place of a chunk.
