@@ -214,6 +214,18 @@ impl Records {
         }
     }
 
+    /// The same for all of a record whose place is known.
+    pub fn expect_record<N: Nand>(&self, flash: &Flash<N>, group: u32) {
+        let (index, place) = (self.page_of(group), self.place(group));
+        if let (Some(page), 1..) = (self.ppn(index), place) {
+            let next =
+                (group + 1..self.range(index).end).map(|next| self.place(next)).find(|&next| next != 0);
+            let end = next.unwrap_or(HEADER + usize::from(self.entries[index].used));
+            let words = place as u32 / 4..end.div_ceil(4) as u32;
+            words.step_by(16).for_each(|word| flash.nand().expect(Hint::Word(page, word)));
+        }
+    }
+
     /// The same for all of a page.
     pub fn expect_page<N: Nand>(&self, flash: &Flash<N>, index: usize) {
         if let Some(page) = self.ppn(index) {

@@ -3,6 +3,7 @@
 use crate::breach::Breach;
 use crate::list::{linked, Links, List, NONE};
 use nand::Done;
+use prefetch_index::prefetch_index;
 
 /// A group that is not cached.
 const ABSENT: u8 = u8::MAX;
@@ -116,6 +117,15 @@ impl Cache {
         debug_assert!(node.class != ABSENT);
         let size = LEAST_SLOT << node.class;
         &self.classes[usize::from(node.class)].bytes[node.slot as usize * size..][..usize::from(node.length)]
+    }
+
+    /// Starts bringing the record of a cached group into the processor's cache.
+    pub fn expect(&self, group: u32) {
+        let node = &self.nodes[group as usize];
+        let class = usize::from(node.class);
+        let first = node.slot as usize * (LEAST_SLOT << class);
+        let lines = (0..usize::from(node.length)).step_by(64);
+        lines.for_each(|at| prefetch_index(&self.classes[class].bytes, first + at));
     }
 
     /// When the record of a cached group is there, and when the pages that it leads to are programmed.

@@ -49,6 +49,8 @@ pub struct Sorted {
     first_slot: u32,
     slots: u32,
     staged: Vec<Staged>,
+    /// Their LPNs, and their places above in the lower half: ascending once all are staged.
+    order: Vec<u64>,
     /// The next of these to be copied.
     next: usize,
     pages: Vec<Page>,
@@ -64,6 +66,7 @@ impl<P> Copies<Map, P> for Sorted {
             first_slot: slots,
             slots,
             staged: Vec::with_capacity(slots as usize),
+            order: Vec::with_capacity(slots as usize),
             next: 0,
             pages: Vec::with_capacity(256),
             froms: Vec::with_capacity(256),
@@ -105,24 +108,32 @@ impl<P> Copies<Map, P> for Sorted {
     ) -> Result<Option<Done>> {
         let (map, records) = (&mut parts.mapping, &mut parts.pages);
         if self.next == 0 {
-            self.staged.sort_unstable_by_key(|staged| staged.lpn);
+            self.order.clear();
+            let places = (0..).zip(&self.staged);
+            self.order.extend(places.map(|(at, staged): (u64, _)| u64::from(staged.lpn.0) << 32 | at));
+            self.order.sort_unstable();
         }
-        let Some(first) = self.staged.get(self.next) else {
+        let lpn = |key: u64| Lpn((key >> 32) as u32);
+        let Some(&first) = self.order.get(self.next) else {
             self.staged.clear();
             self.next = 0;
             return Ok(None);
         };
-        let (group, _) = map.place(first.lpn);
+        let (group, _) = map.place(lpn(first));
         self.pages.clear();
         self.froms.clear();
-        let of_group = self.staged[self.next..].iter().take_while(|staged| map.place(staged.lpn).0 == group);
+        let of_group = self.order[self.next..].iter().take_while(|&&key| map.place(lpn(key)).0 == group);
         let mut end = self.next;
-        for staged in of_group {
+        for &key in of_group {
             end += 1;
+            let staged = &self.staged[key as u32 as usize];
             if flash.space.is_valid(staged.from) {
                 self.pages.push(staged.page);
                 self.froms.push(staged.from);
             }
+        }
+        if let Some(&next) = self.order.get(end) {
+            map.expect(flash, records, map.place(lpn(next)).0);
         }
         let mut done = Done::READY;
         if !self.pages.is_empty() {

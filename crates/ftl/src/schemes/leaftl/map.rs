@@ -151,13 +151,22 @@ impl Map {
         }
         match records.load(flash, group, cause, at)? {
             Some(known) => {
-                self.cache.load(group, record_in(flash.buffer(), group), known);
+                self.cache.load(group, records.record(flash.buffer(), group), known);
                 Ok(known)
             }
             None => {
                 self.cache.load(group, &[], at);
                 Ok(at)
             }
+        }
+    }
+
+    /// Starts bringing the record of a group, in memory or on flash, into the processor's cache.
+    pub fn expect<N: Nand>(&self, flash: &Flash<N>, records: &Records, group: u32) {
+        if self.cache.has(group) {
+            self.cache.expect(group);
+        } else {
+            records.expect_record(flash, group);
         }
     }
 
@@ -337,7 +346,7 @@ impl Map {
         if self.group.packed_bytes() > most_bytes(1 << self.shape.group_shift)
             || self.group.levels() > MOST_LEVELS
         {
-            flash.compute(self.shape.learn_ns * self.group.pieces().len() as u64, Done::READY);
+            flash.compute(self.shape.learn_ns * self.group.segments() as u64, Done::READY);
             self.group.compact();
         }
         self.packed.clear();
@@ -391,7 +400,7 @@ impl Map {
                 continue;
             }
             self.group.unpack(self.cache.record(group));
-            segments += self.group.pieces().len() as u64;
+            segments += self.group.segments() as u64;
             let before = (self.group.packed_bytes(), self.group.levels());
             self.group.compact();
             if (self.group.packed_bytes(), self.group.levels()) != before {
@@ -422,6 +431,9 @@ impl Map {
             }
             flash.counters.replaced += 1;
             self.cache.remove(coldest);
+        }
+        if let Some(next) = self.cache.coldest().filter(|&next| self.cache.is_dirty(next)) {
+            records.expect_page(flash, records.page_of(next));
         }
         Ok(done)
     }

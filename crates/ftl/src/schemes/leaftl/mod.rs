@@ -125,6 +125,9 @@ impl Leaftl {
         let parts = self.ftl.parts_mut();
         let (map, records) = (&mut parts.mapping, &mut parts.pages);
         let how = if map.cache.has(group) { How::CachedEntry } else { How::Loaded };
+        if let Some(next) = self.order.get(which.end) {
+            map.expect(flash, records, next.0 .0 >> map.shape().group_shift);
+        }
         let known = map.touch(flash, records, group, Cause::Translation, Done::READY)?;
         let left = match flash.space.left(Stream::HOST) {
             0 => flash.nand().geometry().superblock_pages(),

@@ -15,6 +15,7 @@
 //! evaluated with the stored precision: a point whose predicted page would not tell where it is ends the
 //! segment.
 
+use super::group::Set;
 use crate::half::Half;
 
 /// Runs of constant stride at least this long are never put into an approximate segment: taken out they cost
@@ -99,31 +100,49 @@ pub struct Segment {
     pub intercept: u32,
 }
 
+/// A segment as it is stored.
+pub type Bytes = [u8; Segment::BYTES];
+
+impl From<Segment> for Bytes {
+    #[inline]
+    fn from(segment: Segment) -> Bytes {
+        let Segment { start, length, slope, intercept } = segment;
+        let ([a, b], [c, d, e, f]) = (slope.0.to_le_bytes(), intercept.to_le_bytes());
+        [start, length, a, b, c, d, e, f]
+    }
+}
+
+impl From<Bytes> for Segment {
+    #[inline]
+    fn from([start, length, a, b, c, d, e, f]: Bytes) -> Segment {
+        let (slope, intercept) = (Slope(u16::from_le_bytes([a, b])), u32::from_le_bytes([c, d, e, f]));
+        Segment { start, length, slope, intercept }
+    }
+}
+
 impl Segment {
     /// Bytes on flash and in memory.
     pub const BYTES: usize = 8;
-
-    /// As it is stored.
-    pub fn to_bytes(self) -> [u8; Segment::BYTES] {
-        let ([a, b], [c, d, e, f]) = (self.slope.0.to_le_bytes(), self.intercept.to_le_bytes());
-        [self.start, self.length, a, b, c, d, e, f]
-    }
-
-    /// The first segment in `bytes`.
-    #[inline]
-    pub fn from_bytes(bytes: &[u8]) -> Segment {
-        Segment {
-            start: bytes[0],
-            length: bytes[1],
-            slope: Slope(u16::from_le_bytes([bytes[2], bytes[3]])),
-            intercept: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
-        }
-    }
 
     /// Last offset that it covers.
     #[inline]
     pub fn last(self) -> u8 {
         self.start + self.length
+    }
+
+    /// The same line over less: from `first` to `last`.
+    #[inline]
+    pub fn cut(self, first: u8, last: u8) -> Segment {
+        Segment { start: first, length: last - first, ..self }
+    }
+
+    /// The members of an accurate segment.
+    #[inline]
+    pub fn claimed(self) -> Set {
+        match self.length {
+            0 => Set::range(self.start, self.start),
+            _ => Set::strided(self.start, self.last(), self.slope.stride()),
+        }
     }
 
     /// Whether an accurate segment has this offset, which it covers, as a member.
@@ -245,10 +264,12 @@ pub fn learn(
         let rest = &points[from..];
         let straight = run(rest, usize::MAX);
         let mut chosen = (Segment::accurate(&rest[..straight]), straight);
-        if gamma > 0 && straight < LONG_RUN {
+        let is_shorter = |count: usize| count > straight && (9 + count) * straight < 8 * count;
+        // What even all the rest in one segment would not make shorter need not be tried.
+        if gamma > 0 && straight < LONG_RUN && is_shorter(rest.len()) {
             let tells = |i: usize, ppn: u32| tells(from + i, ppn);
             if let Some((segment, count)) = approximate(rest, gamma, &tells) {
-                if count > straight && (9 + count) * straight < 8 * count {
+                if is_shorter(count) {
                     chosen = (segment, count);
                 }
             }
@@ -291,7 +312,7 @@ mod tests {
     fn a_segment_is_eight_bytes() {
         let segment = Segment { start: 3, length: 9, slope: Slope::of_stride(3), intercept: 77 };
         assert_eq!(size_of::<Segment>(), Segment::BYTES);
-        assert_eq!(Segment::from_bytes(&segment.to_bytes()), segment);
+        assert_eq!(Segment::from(Bytes::from(segment)), segment);
         assert_eq!((segment.predict(6), segment.strides_to(6), segment.strides_to(7)), (79, true, false));
     }
 

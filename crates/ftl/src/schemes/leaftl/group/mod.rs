@@ -7,7 +7,8 @@
 //! | insertion | [`Group::insert`] |
 //! | compaction | [`Group::compact`] |
 //!
-//! A group lies packed in the cache and on flash ([`Group::pack`]); it is unpacked to be changed. Packed:
+//! A group lies packed in the cache and on flash ([`Group::pack`]). To be changed, this record is taken apart
+//! into levels, segments and CRB, which are packed still. Packed:
 //!
 //! | bytes | what |
 //! | --- | --- |
@@ -19,96 +20,12 @@
 //! An empty group has no byte. After compaction each mapped LPN is the newest of one segment, and a list of
 //! two or more costs less than as many segments: at most 2 + 9 a LPN ([`most_bytes`]).
 
-use super::segment::{Segment, Slope};
+mod compaction;
+mod insertion;
+mod set;
 
-/// Offsets of a group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Set([u64; 4]);
-
-impl Set {
-    /// Whether `offset` is in it.
-    pub fn has(&self, offset: u8) -> bool {
-        self.0[usize::from(offset / 64)] >> (offset % 64) & 1 == 1
-    }
-
-    /// Puts `offset` in.
-    pub fn add(&mut self, offset: u8) {
-        self.0[usize::from(offset / 64)] |= 1 << (offset % 64);
-    }
-
-    /// The offsets from `first` to `last`.
-    pub fn range(first: u8, last: u8) -> Set {
-        let below = |end: usize, word: usize| match end.saturating_sub(64 * word) {
-            bits if bits >= 64 => u64::MAX,
-            bits => (1 << bits) - 1,
-        };
-        Set(std::array::from_fn(|word| below(usize::from(last) + 1, word) & !below(usize::from(first), word)))
-    }
-
-    /// Every `stride`-th offset from `first` to `last`.
-    pub fn strided(first: u8, last: u8, stride: u32) -> Set {
-        if stride == 1 {
-            return Set::range(first, last);
-        }
-        let mut set = Set::default();
-        let mut at = u32::from(first);
-        while at <= u32::from(last) {
-            set.0[at as usize / 64] |= 1 << (at % 64);
-            at += stride;
-        }
-        set
-    }
-
-    fn with(self, other: Set) -> Set {
-        Set(std::array::from_fn(|i| self.0[i] | other.0[i]))
-    }
-
-    fn without(self, other: Set) -> Set {
-        Set(std::array::from_fn(|i| self.0[i] & !other.0[i]))
-    }
-
-    fn and(self, other: Set) -> Set {
-        Set(std::array::from_fn(|i| self.0[i] & other.0[i]))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0 == [0; 4]
-    }
-
-    fn count(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    fn first(&self) -> u8 {
-        let word = self.0.iter().position(|&word| word != 0).unwrap_or(0);
-        (word * 64) as u8 + (self.0[word].trailing_zeros() % 64) as u8
-    }
-
-    fn last(&self) -> u8 {
-        let word = self.0.iter().rposition(|&word| word != 0).unwrap_or(0);
-        (word * 64) as u8 + (63 - self.0[word].leading_zeros() % 64) as u8
-    }
-
-    /// The offsets, ascending.
-    pub fn iter(self) -> impl Iterator<Item = u8> {
-        (0..4).flat_map(move |word| {
-            let mut bits = self.0[word];
-            std::iter::from_fn(move || {
-                let bit = (bits != 0).then(|| bits.trailing_zeros())?;
-                bits &= bits - 1;
-                Some((word * 64) as u8 + bit as u8)
-            })
-        })
-    }
-}
-
-impl FromIterator<u8> for Set {
-    fn from_iter<I: IntoIterator<Item = u8>>(offsets: I) -> Set {
-        let mut set = Set::default();
-        offsets.into_iter().for_each(|offset| set.add(offset));
-        set
-    }
-}
+use super::segment::{Bytes, Segment, Slope};
+pub use set::Set;
 
 /// A segment in its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,12 +50,16 @@ impl Piece {
         Piece::new(segment, Set::range(first, last))
     }
 
-    fn is_nowhere(&self) -> bool {
-        self.segment.slope == Slope::NOWHERE
+    /// Appends its list to a CRB, if it has one.
+    fn list(&self, crb: &mut Vec<u8>) {
+        if self.segment.slope.is_approximate() {
+            crb.push((self.members.count() - 1) as u8);
+            crb.extend(self.members.iter());
+        }
     }
 
-    fn overlaps(&self, other: &Piece) -> bool {
-        self.segment.start <= other.segment.last() && other.segment.start <= self.segment.last()
+    fn is_nowhere(&self) -> bool {
+        self.segment.slope == Slope::NOWHERE
     }
 
     /// Keeps `members` of those it has. A stride still claims what lies between the first and the last of
@@ -179,10 +100,21 @@ pub struct Answer {
     pub segment: usize,
 }
 
-/// A group, unpacked to be changed.
+/// A group, unpacked to be changed: the parts of its record.
 #[derive(Clone, Debug, Default)]
 pub struct Group {
-    /// By level, then ascending.
+    /// Segments in each level, from the top down.
+    counts: Vec<u16>,
+    /// The segments as they are packed, level by level, ascending.
+    segments: Vec<Bytes>,
+    /// The CRB as it is packed.
+    lists: Vec<u8>,
+    /// What insertion makes of the two top levels, the segments that leave the top one, and the CRB in
+    /// another order.
+    upper: Vec<Bytes>,
+    moving: Vec<Bytes>,
+    reordered: Vec<u8>,
+    /// What compaction works on.
     pieces: Vec<Piece>,
 }
 
@@ -194,151 +126,65 @@ pub fn most_bytes(lpns: u32) -> usize {
 impl Group {
     /// Room for any group, so that nothing is allocated later.
     pub fn with_room() -> Group {
-        Group { pieces: Vec::with_capacity(1024) }
+        Group {
+            counts: Vec::with_capacity(512),
+            segments: Vec::with_capacity(1024),
+            lists: Vec::with_capacity(4096),
+            upper: Vec::with_capacity(1024),
+            moving: Vec::with_capacity(256),
+            reordered: Vec::with_capacity(4096),
+            pieces: Vec::with_capacity(1024),
+        }
     }
 
-    /// The segments.
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    /// How many segments it has.
+    pub fn segments(&self) -> usize {
+        self.segments.len()
     }
 
     /// How many levels a lookup may have to probe.
     pub fn levels(&self) -> u32 {
-        self.pieces.last().map_or(0, |piece| u32::from(piece.level) + 1)
+        self.counts.len() as u32
     }
 
-    // Insertion
-
-    /// Puts new segments, whose ranges are disjoint, on top. Members that they overwrite are taken out of the
-    /// lists of the CRB, where an LPN is in one segment only, and out of the levels that `reach` says;
-    /// what is left in the top level of a segment that still overlaps moves one level down: into the next
-    /// level where it fits, else into a level of its own between the two (so that nothing moves further).
-    pub fn insert(&mut self, new: &[Piece], reach: Reach) {
-        let taken = new.iter().fold(Set::default(), |taken, piece| taken.with(piece.members));
-        let within =
-            |piece: &Piece| reach == Reach::All || piece.level == 0 || piece.segment.slope.is_approximate();
-        for piece in self.pieces.iter_mut().filter(|piece| within(piece)) {
-            if !piece.members.and(taken).is_empty() {
-                piece.keep(piece.members.without(taken));
-            }
-        }
-        self.pieces.retain(|piece| !piece.members.is_empty());
-        let pieces = &mut self.pieces;
-        let top = pieces.partition_point(|piece| piece.level == 0);
-        let below = top + pieces[top..].partition_point(|piece| piece.level == 1);
-        let moves = |piece: &Piece| new.iter().any(|new| new.overlaps(piece));
-        let conflicts = (0..top).filter(|&i| moves(&pieces[i])).any(|i| {
-            let piece = pieces[i];
-            pieces[top..below].iter().any(|other| other.overlaps(&piece))
-        });
-        pieces[top..].iter_mut().for_each(|piece| piece.level += u16::from(conflicts));
-        for i in 0..top {
-            let piece = pieces[i];
-            if moves(&piece) {
-                let fits = !pieces[top..below].iter().any(|other| other.overlaps(&piece));
-                pieces[i].level = if conflicts && fits { 2 } else { 1 };
-            }
-        }
-        pieces.extend(new.iter().map(|&piece| Piece { level: 0, ..piece }));
-        pieces.rotate_right(new.len());
-        self.settle(new.len() + below);
-    }
-
-    /// Takes offsets `first` to `last` out of all levels. Where the stride of a segment still claims one of
-    /// them, a segment that leads nowhere hides it.
-    pub fn trim(&mut self, first: u8, last: u8) {
-        let trimmed = Set::range(first, last);
-        let mut claimed = Set::default();
-        for piece in &mut self.pieces {
-            if !piece.members.and(trimmed).is_empty() {
-                piece.keep(piece.members.without(trimmed));
-                claimed = claimed.with(piece.members.and(trimmed));
-            }
-        }
-        self.pieces.retain(|piece| !piece.members.is_empty());
-        self.settle(0);
-        if !claimed.is_empty() {
-            self.insert(&[Piece::nowhere(claimed.first(), claimed.last())], Reach::All);
-        }
-    }
-
-    /// Brings the segments into order, of which only the first `mixed` are out of it, and closes gaps between
-    /// levels.
-    fn settle(&mut self, mixed: usize) {
-        let key = |piece: &Piece| (piece.level, piece.segment.start);
-        self.pieces[..mixed].sort_unstable_by_key(key);
-        debug_assert!(self.pieces.is_sorted_by_key(key));
-        let (mut level, mut before) = (0, None);
-        for piece in &mut self.pieces {
-            if before.is_some_and(|before| before != piece.level) {
-                level += 1;
-            }
-            before = Some(piece.level);
-            piece.level = level;
-        }
-    }
-
-    // Compaction
-
-    /// Takes every overwritten member out of every segment, drops what is empty, joins what continues each
-    /// other, and puts each segment on the highest level below all newer ones that it overlaps.
-    pub fn compact(&mut self) {
-        let mut seen = Set::default();
-        for piece in &mut self.pieces {
-            let live = piece.members.without(seen);
-            seen = seen.with(piece.members);
-            piece.keep(live);
-        }
-        // A trim is needed only above a segment that still claims what was trimmed.
-        let mut claimed = Set::default();
-        for piece in self.pieces.iter_mut().rev() {
-            if piece.is_nowhere() {
-                piece.keep(piece.members.and(claimed));
+    /// The segments with their levels and members, by level, then ascending.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        let levels = (0..).zip(&self.counts).flat_map(|(level, &count)| (0..count).map(move |_| level));
+        let mut lists = lists_of(&self.lists);
+        levels.zip(&self.segments).map(move |(level, &packed)| {
+            let segment = Segment::from(packed);
+            let members = if segment.slope.is_approximate() {
+                lists.next().unwrap_or_default().iter().copied().collect()
             } else {
-                claimed = claimed.with(piece.members);
-            }
-        }
-        self.pieces.retain(|piece| !piece.members.is_empty());
-        let mut depth = [0u16; 256];
-        for piece in &mut self.pieces {
-            let covered = usize::from(piece.segment.start)..=usize::from(piece.segment.last());
-            piece.level = depth[covered.clone()].iter().copied().max().unwrap_or(0);
-            depth[covered].fill(piece.level + 1);
-        }
-        self.settle(self.pieces.len());
-        self.join();
+                segment.claimed()
+            };
+            Piece { segment, members, level }
+        })
     }
 
-    /// Joins neighbours of a level that are one line.
-    fn join(&mut self) {
-        self.pieces.dedup_by(|next, piece| {
-            let (a, b) = (piece.segment, next.segment);
-            let one_line = piece.level == next.level
-                && (a.slope, a.intercept) == (b.slope, b.intercept)
-                && !a.slope.is_approximate()
-                && u32::from(b.start) == u32::from(a.last()) + a.slope.stride();
-            if one_line {
-                piece.segment.length = b.last() - a.start;
-                piece.members = piece.members.with(next.members);
-            }
-            one_line
-        });
+    /// Becomes the group of these segments, by level, then ascending.
+    fn set(&mut self, pieces: &[Piece]) {
+        self.counts.clear();
+        self.counts.extend(pieces.chunk_by(|a, b| a.level == b.level).map(|level| level.len() as u16));
+        self.segments.clear();
+        self.segments.extend(pieces.iter().map(|piece| Bytes::from(piece.segment)));
+        self.lists.clear();
+        pieces.iter().for_each(|piece| piece.list(&mut self.lists));
     }
 
     // Packed form
 
     /// How long the record of this group is on flash.
     pub fn packed_bytes(&self) -> usize {
-        if self.pieces.is_empty() {
+        if self.segments.is_empty() {
             return 0;
         }
-        1 + self.levels() as usize + self.pieces.len() * Segment::BYTES + self.crb_bytes()
+        1 + self.counts.len() + self.segments.len() * Segment::BYTES + self.lists.len()
     }
 
     /// Of these, bytes of the CRB.
     pub fn crb_bytes(&self) -> usize {
-        let listed = self.pieces.iter().filter(|piece| piece.segment.slope.is_approximate());
-        listed.map(|piece| 1 + piece.members.count()).sum()
+        self.lists.len()
     }
 
     /// Whether the packed form can express it: 256 levels, and 256 segments in each.
@@ -349,52 +195,38 @@ impl Group {
 
     /// Appends the packed form.
     pub fn pack(&self, bytes: &mut Vec<u8>) {
-        if self.pieces.is_empty() {
+        if self.segments.is_empty() {
             return;
         }
         bytes.push((self.levels() - 1) as u8);
-        for level in self.pieces.chunk_by(|a, b| a.level == b.level) {
-            bytes.push((level.len() - 1) as u8);
-        }
-        for piece in &self.pieces {
-            bytes.extend(piece.segment.to_bytes());
-        }
-        for piece in self.pieces.iter().filter(|piece| piece.segment.slope.is_approximate()) {
-            bytes.push((piece.members.count() - 1) as u8);
-            for (word, &bits) in (0..).zip(&piece.members.0) {
-                let mut bits = bits;
-                while bits != 0 {
-                    bytes.push(64 * word + bits.trailing_zeros() as u8);
-                    bits &= bits - 1;
-                }
-            }
-        }
+        bytes.extend(self.counts.iter().map(|&count| (count - 1) as u8));
+        bytes.extend_from_slice(self.segments.as_flattened());
+        bytes.extend_from_slice(&self.lists);
     }
 
     /// Becomes the group packed in `bytes`.
     pub fn unpack(&mut self, bytes: &[u8]) {
-        self.pieces.clear();
-        let Some(&levels) = bytes.first() else { return };
-        let levels = usize::from(levels) + 1;
-        let mut at = 1 + levels;
-        for (level, &count) in (0..).zip(&bytes[1..=levels]) {
-            for _ in 0..=count {
-                let segment = Segment::from_bytes(&bytes[at..]);
-                let members = if segment.slope.is_approximate() {
-                    Set::default()
-                } else {
-                    Set::strided(segment.start, segment.last(), segment.slope.stride())
-                };
-                self.pieces.push(Piece { segment, members, level });
-                at += Segment::BYTES;
-            }
-        }
-        for piece in self.pieces.iter_mut().filter(|piece| piece.segment.slope.is_approximate()) {
-            let count = usize::from(bytes[at]) + 1;
-            piece.members = bytes[at + 1..at + 1 + count].iter().copied().collect();
-            at += 1 + count;
-        }
+        self.counts.clear();
+        self.segments.clear();
+        self.lists.clear();
+        let Some((&levels, rest)) = bytes.split_first() else { return };
+        let (counts, rest) = rest.split_at(usize::from(levels) + 1);
+        self.counts.extend(counts.iter().map(|&count| u16::from(count) + 1));
+        let segments: usize = self.counts.iter().map(|&count| usize::from(count)).sum();
+        let (segments, lists) = rest.split_at(segments * Segment::BYTES);
+        self.segments.extend_from_slice(segments.as_chunks().0);
+        self.lists.extend_from_slice(lists);
     }
+}
+
+/// The lists of a CRB: the members of each approximate segment.
+fn lists_of(mut crb: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (&count, rest) = crb.split_first()?;
+        let (list, rest) = rest.split_at(usize::from(count) + 1);
+        crb = rest;
+        Some(list)
+    })
 }
 
 /// Looks an offset up in a packed group, level by level: what is said of it, if anything, and how many levels
@@ -402,7 +234,8 @@ impl Group {
 pub fn find(bytes: &[u8], offset: u8) -> (Option<Answer>, u32) {
     let Some(&levels) = bytes.first() else { return (None, 0) };
     let levels = usize::from(levels) + 1;
-    let segment = |index: usize| Segment::from_bytes(&bytes[1 + levels + index * Segment::BYTES..]);
+    let segments = bytes[1 + levels..].as_chunks().0;
+    let segment = |index: usize| Segment::from(segments[index]);
     let mut list = CrbCursor { bytes, levels, index: 0, at: 0 };
     let mut first = 0;
     for (level, &count) in (1..).zip(&bytes[1..=levels]) {
