@@ -341,7 +341,8 @@ impl Array {
         }
         let place = self.layout.place(source);
         let page_words = self.geometry.page_bytes / 4;
-        let carried = self.contents.carry((place.block, place.page), to, self.keep_stale);
+        let from = (place.block, place.page);
+        let carried = self.contents.carry(from, to, self.keep_stale, !changes.is_empty());
         let Some(content) = carried else { self.refuse_content(source) };
         for &(word, value) in changes {
             assert!(

@@ -23,6 +23,8 @@ pub(super) struct Contents {
     free_rows: Vec<u32>,
     /// Buffers, `page_bytes` each.
     bytes: Vec<u8>,
+    /// By buffer: the bytes from here on are zeros.
+    ends: Vec<u32>,
     free: Vec<u32>,
 }
 
@@ -35,6 +37,7 @@ impl Clone for Contents {
             rows: self.rows.clone(),
             free_rows: self.free_rows.clone(),
             bytes: self.bytes.clone(),
+            ends: self.ends.clone(),
             free: self.free.clone(),
         }
     }
@@ -46,6 +49,7 @@ impl Clone for Contents {
         self.rows.clone_from(&from.rows);
         self.free_rows.clone_from(&from.free_rows);
         self.bytes.clone_from(&from.bytes);
+        self.ends.clone_from(&from.ends);
         self.free.clone_from(&from.free);
     }
 }
@@ -63,6 +67,7 @@ impl Contents {
             rows: Vec::with_capacity(rows * pages_per_block as usize),
             free_rows: Vec::with_capacity(rows),
             bytes: Vec::with_capacity(expected_pages * page_bytes),
+            ends: Vec::with_capacity(expected_pages),
             free: Vec::with_capacity(expected_pages),
         }
     }
@@ -106,23 +111,34 @@ impl Contents {
         let range = self.range(buffer);
         let (head, tail) = self.bytes[range].split_at_mut(bytes.len());
         head.copy_from_slice(bytes);
-        tail.fill(0);
+        let before = std::mem::replace(&mut self.ends[buffer as usize], bytes.len() as u32);
+        tail[..(before as usize).saturating_sub(bytes.len())].fill(0);
         self.set(block, page, buffer);
     }
 
     /// Gives `to` the content of `from`: its own copy with `keep`, else the buffer itself, and `from` has
-    /// none from now on. Returns it, to be changed; `None` when `from` has none.
-    pub fn carry(&mut self, from: (Pbn, u32), to: (Pbn, u32), keep: bool) -> Option<&mut [u8]> {
+    /// none from now on. Returns it, to be changed if that `is_changed`; `None` when `from` has none.
+    pub fn carry(
+        &mut self,
+        from: (Pbn, u32),
+        to: (Pbn, u32),
+        keep: bool,
+        is_changed: bool,
+    ) -> Option<&mut [u8]> {
         let buffer = if keep {
             let source = self.range_of(from.0, from.1)?;
             let copy = self.buffer();
             let to = self.range(copy);
             self.bytes.copy_within(source, to.start);
+            self.ends[copy as usize] = self.page_bytes as u32;
             copy
         } else {
             self.take(from.0, from.1)?
         };
         self.set(to.0, to.1, buffer);
+        if is_changed {
+            self.ends[buffer as usize] = self.page_bytes as u32;
+        }
         let range = self.range(buffer);
         Some(&mut self.bytes[range])
     }
@@ -153,7 +169,8 @@ impl Contents {
 
     /// Heap bytes in use, the reserve left out.
     pub fn heap_bytes(&self) -> usize {
-        4 * (self.row_of.len() + self.rows.len() + self.free_rows.len() + self.free.len()) + self.bytes.len()
+        let words = [&self.row_of, &self.rows, &self.free_rows, &self.ends, &self.free];
+        4 * words.iter().map(|words| words.len()).sum::<usize>() + self.bytes.len()
     }
 
     /// Takes the buffer of a page away from it.
@@ -167,6 +184,7 @@ impl Contents {
         self.free.pop().unwrap_or_else(|| {
             let buffer = self.bytes.len() / self.page_bytes;
             self.bytes.resize(self.bytes.len() + self.page_bytes, 0);
+            self.ends.push(0);
             buffer as u32
         })
     }
