@@ -205,6 +205,24 @@ fn loads_that_go_through_a_chunk_bring_its_outliers_along() {
 }
 
 #[test]
+fn what_a_request_will_miss_is_loaded_before_its_first_page() {
+    let mut bed = Bed::new(array(0, 0));
+    bed.ask(HostOp::Write, 0, EXPORTED);
+    (0..EXPORTED).for_each(|at| bed.ask(HostOp::Write, at * 7919 % EXPORTED, 1));
+    // Each has pages of two chunks, which half of the time lie in two translation pages.
+    let requests = EXPORTED / 512 - 1;
+    let before = bed.0.counters().clone();
+    (0..requests).for_each(|at| bed.ask(HostOp::Read, at * 7 % requests * 512 + 448, 128));
+    let counters = bed.0.counters();
+    let loads = counters.reads_by(Cause::Translation) - before.reads_by(Cause::Translation);
+    let [_, _, waited @ ..] = counters.host_reads_by_flash_reads;
+    let [_, _, before @ ..] = before.host_reads_by_flash_reads;
+    let waited = waited.iter().sum::<u64>() - before.iter().sum::<u64>();
+    assert!(loads > u64::from(requests) * 5 / 4, "{loads} loads for {requests} requests");
+    assert!(waited <= u64::from(requests), "{waited} pages were read behind a load, {loads} loads");
+}
+
+#[test]
 fn idle_moments_write_back_what_would_soon_be_in_the_way() {
     let mut bed = Bed::new(array(0, 0));
     (0..EXPORTED / 32).for_each(|turn| bed.ask(HostOp::Write, turn * 32, 32));

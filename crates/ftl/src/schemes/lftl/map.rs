@@ -1,5 +1,6 @@
 //! The mapping: TP nodes in memory and chunks on flash; lookups, updates, trims.
 
+use super::ahead::Seen;
 use super::cache::{Answer, Cache, MODEL_BYTES, NODE_BYTES, POINT_BYTES};
 use super::linear::{BlockLists, LinearModel, Point, Settings, Trainer};
 use super::offsets::{bit, is_clear, set_bits, Bits};
@@ -106,18 +107,31 @@ pub struct Map {
     pub(super) write_backs: u64,
     /// Which loads go on where one before ended.
     pub(super) runs: Runs,
+    /// The request that was looked through last.
+    pub(super) seen: Seen,
     /// Controller work of predictions.
     pub predictions: Predictions<LinearModel>,
 }
 
-/// What heads were loaded before they were asked for.
+/// What was loaded of other chunks before it was asked for.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ahead {
-    models: u64,
+    /// Models and outlier mappings.
+    installed: u64,
     /// Models and outliers that were unpacked.
     unpacked: u64,
     /// What was put out for them.
     replaced: u64,
+}
+
+/// What a load found out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Brought {
+    /// Where the LPN is.
+    found: Option<Ppn>,
+    /// The model that says so, if one does.
+    model: Option<LinearModel>,
+    pub(super) done: Done,
 }
 
 /// What is loaded of a chunk.
@@ -155,6 +169,7 @@ impl Map {
             clean_below: 0,
             write_backs: 0,
             runs: Runs::new(0),
+            seen: Seen::default(),
             predictions: Predictions::new(shape.predict_ns),
         };
         map.buffer_bytes = map.buffers().iter().sum();
@@ -232,21 +247,34 @@ impl Map {
     // Lookups
 
     /// Loads the head of a chunk, the outlier mapping at `offset` if there is one, and what is prefetched
-    /// with them: the outlier mappings that the rest of the request will ask for, or those behind it where
-    /// loads go through the chunk ([`Runs`]), and the heads of linear chunks behind this one.
+    /// with them: the outlier mappings that the rest of the request will ask for, and more behind them (see
+    /// [`Map::pages_at_once`]), as far as its translation page has them; and heads of linear chunks in it.
     pub fn load<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
+        let Brought { found, model, done } = self.bring(flash, records, ask)?;
+        let done = model.map_or(done, |model| flash.compute(self.predictions.ns(model, ask), done));
+        Ok(Lookup::new(found, done, How::Loaded))
+    }
+
+    /// The same without the work of a prediction.
+    pub(super) fn bring<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        records: &mut Records,
+        ask: Ask,
+    ) -> Result<Brought> {
         let (number, offset) = self.place(ask.lpn);
         self.cache.expect_head(number);
         records.expect(flash, number, LINES_OF_A_HEAD);
-        let behind = if self.runs.goes_on(number, offset) { self.most_behind() } else { 0 };
-        let rest = ask.rest.max(behind);
+        let goes_on = self.runs.goes_on(number, offset);
+        let pages = self.pages_at_once(ask.rest, goes_on);
         let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, ask.at)?;
         loop {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
-                return Ok(Lookup::new(None, at, How::CachedEntry));
+                return Ok(Brought { found: None, model: None, done: at });
             };
             let parts = self.chunk(number).parts(records.record(flash.buffer(), number));
-            let wanted = self.wanted(number, &parts, offset, rest);
+            let last = self.last_of(number, offset, pages);
+            let wanted = self.wanted(&parts, offset, last);
             let unpacked = parts.looked_at(wanted.outliers.clone());
             let known = flash.compute_in_slices(unpacked * self.shape.train_ns, read);
             let before = self.write_backs;
@@ -257,27 +285,40 @@ impl Map {
             }
             let (found, model, mut prefetched) =
                 self.install(records.record(flash.buffer(), number), number, offset, &wanted, known);
-            let ahead = self.install_ahead(flash.buffer(), records, number, known);
-            prefetched += ahead.models;
+            let end = Lpn(ask.lpn.0.saturating_add(pages).min(self.shape.exported_pages));
+            let mut ahead = Ahead::default();
+            self.install_behind(flash.buffer(), records, number, end, known, &mut ahead);
+            self.install_ahead(flash.buffer(), records, number, known, &mut ahead);
+            prefetched += ahead.installed;
             flash.counters.prefetched += prefetched;
             flash.counters.replaced += ahead.replaced;
             flash.compute_in_slices(ahead.unpacked * self.shape.train_ns, known);
-            let done = model.map_or(at, |model| flash.compute(self.predictions.ns(model, ask), at));
-            return Ok(Lookup::new(found, done, How::Loaded));
+            return Ok(Brought { found, model, done: at });
         }
     }
 
-    /// LPAs whose outliers a load brings along that goes through its chunk. In a small cache they take no
-    /// more than their share of it: else loads in a few chunks by turns would put out what others brought.
-    fn most_behind(&self) -> u32 {
-        let share = self.shape.budget / (runs::LOADS as u64 * POINT_BYTES);
-        share.min(u64::from(self.shape.chunk_lpas)) as u32
+    /// LPAs whose outliers are loaded at once beyond the one that is asked for. In a small cache they take no
+    /// more than their share of it: else loads by turns would put out what others brought.
+    pub(super) fn most_at_once(&self) -> u32 {
+        (self.shape.budget / (runs::LOADS as u64 * POINT_BYTES)) as u32
     }
 
-    /// What is loaded of a chunk with `offset`: its head and the outlier mappings of the request, or, where
+    /// Pages whose outliers a load brings, from the one asked for on: those of the request, and as many again
+    /// if it has several, for a long read often goes on; more where loads go on (`runs`).
+    fn pages_at_once(&self, rest: u32, goes_on: bool) -> u32 {
+        let most = self.most_at_once();
+        let again = if rest > 1 { rest.min(most) } else { 0 };
+        (rest + again).max(if goes_on { most } else { 0 })
+    }
+
+    /// The offset in a chunk of the last of `pages` pages from `offset` on.
+    fn last_of(&self, number: u32, offset: u16, pages: u32) -> u16 {
+        (u32::from(offset) + pages - 1).min(self.lpns_in(number) - 1) as u16
+    }
+
+    /// What is loaded of a chunk with `offset`: its head and the outlier mappings up to `last`, or, where
     /// memory is too small for that, what says where `offset` is.
-    fn wanted(&self, number: u32, parts: &Parts<'_>, offset: u16, rest: u32) -> Wanted {
-        let last = (u32::from(offset) + rest - 1).min(self.lpns_in(number) - 1) as u16;
+    fn wanted(&self, parts: &Parts<'_>, offset: u16, last: u16) -> Wanted {
         let outliers = u64::from(u32::from(last - offset) + 1).min(u64::from(parts.outlier_count()));
         let bytes = NODE_BYTES + self.cache.head_bytes(parts) + outliers * POINT_BYTES;
         let others = self.directory_bytes + self.fixed_bytes() + SPARE_BYTES;
@@ -322,31 +363,65 @@ impl Map {
         (found, None, prefetched)
     }
 
+    /// Enters what pages before `until` will miss of the chunks behind this one in the same translation page.
+    fn install_behind(
+        &mut self,
+        page: &[u8],
+        records: &Records,
+        number: u32,
+        until: Lpn,
+        known: Done,
+        all: &mut Ahead,
+    ) {
+        let end = self.place(Lpn(until.0 - 1)).0 + 1;
+        for (next, record) in records.short_records(page, number, end, usize::MAX) {
+            let first = self.first_lpn(next);
+            let last = Lpn(until.0.min(first.0 + self.lpns_in(next)));
+            let Some(missing) = self.cache.first_missing(first..last) else { continue };
+            let offset = self.place(missing).1;
+            let parts = self.chunk(next).parts(record);
+            let wanted = self.wanted(&parts, offset, self.last_of(next, offset, last.0 - missing.0));
+            let fits = wanted.models.start() != wanted.models.end();
+            if !fits || !self.make_way_ahead(wanted.bytes, number, all) {
+                return;
+            }
+            all.unpacked += parts.looked_at(wanted.outliers.clone());
+            all.installed += self.install(record, next, offset, &wanted, known).2 + 1;
+            self.cache.touch(number);
+        }
+    }
+
     /// Loads the heads of linear chunks behind this one, in the same translation page, that nobody has asked
-    /// for yet. What has to be written first is not put out for them.
-    fn install_ahead(&mut self, page: &[u8], records: &Records, number: u32, known: Done) -> Ahead {
-        let mut all = Ahead::default();
+    /// for yet.
+    fn install_ahead(&mut self, page: &[u8], records: &Records, number: u32, known: Done, all: &mut Ahead) {
         let end = number + 1 + self.shape.ahead;
         for (ahead, record) in records.short_records(page, number, end, LINEAR_BYTES) {
             if self.cache.has(ahead) {
                 continue;
             }
             let parts = self.chunk(ahead).parts(record);
-            let need = NODE_BYTES + self.cache.head_bytes(&parts);
-            while let Some(missing) = self.missing(need) {
-                if self.cache.coldest_clean().is_none_or(|coldest| coldest == number) {
-                    return all;
-                }
-                all.replaced += self.cache.put_out(missing);
+            if !self.make_way_ahead(NODE_BYTES + self.cache.head_bytes(&parts), number, all) {
+                return;
             }
             self.cache.set_head(ahead, &parts, 0..=self.shape.chunk_lpas as u16 - 1, known);
             self.cache.touch(ahead);
             self.cache.touch(number);
-            all.models += u64::from(parts.model_count());
+            all.installed += u64::from(parts.model_count());
             all.unpacked += u64::from(parts.model_count() + parts.outlier_count());
             self.keep_budget();
         }
-        all
+    }
+
+    /// Makes `bytes` bytes free for what is loaded beside chunk `number`. Whether there is room: what has to
+    /// be written first is not put out for it, nor is the chunk.
+    fn make_way_ahead(&mut self, bytes: u64, number: u32, all: &mut Ahead) -> bool {
+        while let Some(missing) = self.missing(bytes) {
+            if self.cache.coldest_clean().is_none_or(|coldest| coldest == number) {
+                return false;
+            }
+            all.replaced += self.cache.put_out(missing);
+        }
+        true
     }
 
     // Updates

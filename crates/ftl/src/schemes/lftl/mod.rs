@@ -32,9 +32,10 @@
 //!   So a record says what is not mapped, and a model, which has a start but no end, is never wrong.
 //! - **Point mappings** take 3 bytes on flash (4 on devices of more than 2^24 pages), because the identifier
 //!   already says whose they are, and 8 bytes in memory, as in the paper.
-//! - **Prefetching**: with a chunk's head (identifier and models) come the outlier mappings of the rest of
-//!   the request, and the heads of the `ahead` next chunks of the same translation page, as far as these are
-//!   linear.
+//! - **Prefetching**: what a request will miss is loaded before its first page is read (`ahead`). With a
+//!   chunk's head (identifier and models) come the outlier mappings of the rest of the request, and as many
+//!   pages again where it has several, or more where loads go through a file (`runs`), as far as they are in
+//!   the same translation page; and the heads of its `ahead` next chunks, as far as these are linear.
 //! - **A host write** looks its old page up, to invalidate it, as in the other schemes.
 //! - **Memory.** Everything counts: directory, block lists, subspaces, TP nodes, buffers, and the free bytes
 //!   that the directory may need when translation pages are split. The sum is asserted to be within the
@@ -49,6 +50,7 @@
 //!   of a request that one model predicts the first costs a prediction, each further one a step of 16 ns
 //!   ([`Predictions`](crate::prediction::Predictions)).
 
+mod ahead;
 pub mod cache;
 mod collect;
 mod lanes;
@@ -253,8 +255,9 @@ impl Mapping for Map {
     }
 
     fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
-        let Ask { lpn, at, .. } = ask;
+        let lpn = ask.lpn;
         let (number, offset) = self.place(lpn);
+        let at = self.look_ahead(flash, records, ask)?;
         match self.cache.answer(lpn, offset) {
             Answer::Point(entry, known) => {
                 Ok(Lookup::new(mapped(entry), flash.join(at, known), How::CachedEntry))
@@ -267,7 +270,7 @@ impl Mapping for Map {
                 Ok(Lookup::new(ppn, at, How::Predicted))
             }
             Answer::Missing if self.is_blank(records, number) => Ok(Lookup::new(None, at, How::CachedEntry)),
-            Answer::Missing => self.load(flash, records, ask),
+            Answer::Missing => self.load(flash, records, Ask { at, ..ask }),
         }
     }
 

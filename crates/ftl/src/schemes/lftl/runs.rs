@@ -3,7 +3,8 @@
 //! A file that F2FS overwrote at random has kept a few pages where they were: read in sequence, they are
 //! outliers of one chunk, a little behind one another, between pages from everywhere. Each loads its mapping
 //! from the translation page that the one before read, so the die of that page sets the speed of the file. So
-//! the second load in a chunk, at a greater offset and not long after the first, brings all outliers behind.
+//! the second load in a chunk, at a greater offset and not long after the first, brings all outliers behind
+//! that the translation page has.
 
 /// Loads that are remembered, at most.
 pub const LOADS: usize = 16;

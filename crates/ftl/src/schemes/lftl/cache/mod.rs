@@ -326,7 +326,24 @@ impl Cache {
         self.by_model(chunk, offset)
     }
 
-    /// The same without using anything.
+    /// The first of some LPNs of a chunk of which the cache does not know where it is.
+    pub fn first_missing(&self, lpns: Range<Lpn>) -> Option<Lpn> {
+        let chunk = self.node_of(lpns.start);
+        let (node, first) = (&self.nodes[chunk], chunk as u32 * self.lpas);
+        let (mut from, end) = (lpns.start.0 - first, lpns.end.0 - first);
+        // With a whole head outliers alone may be missing.
+        let has_head = node.has_identifier && node.head.missing == 0;
+        while from < end {
+            let next = if has_head { bits::next(&self.outliers[chunk].0, from, end)? } else { from };
+            if matches!(self.peek(Lpn(first + next), next as u16), Answer::Missing) {
+                return Some(Lpn(first + next));
+            }
+            from = next + 1;
+        }
+        None
+    }
+
+    /// What the cache says of an LPN, without using anything.
     pub fn peek(&self, lpn: Lpn, offset: u16) -> Answer {
         let chunk = self.node_of(lpn);
         match self.points.find(lpn).map(|slot| self.points.get(slot)) {
