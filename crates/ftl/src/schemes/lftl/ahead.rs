@@ -61,7 +61,7 @@ impl Map {
                 if let Some(missing) = self.cache.first_missing(Lpn(from)..Lpn(end)) {
                     let before = self.write_backs;
                     let ask = Ask { lpn: missing, rest: lpns.end - missing.0, at };
-                    let loaded = self.bring(flash, records, ask)?.done;
+                    let loaded = self.bring(flash, records, ask)?.0.done;
                     if self.write_backs != before {
                         // Who makes the cache write back waits for it: else write-backs would pile up.
                         wait = flash.join(wait, loaded);

@@ -124,16 +124,6 @@ struct Ahead {
     replaced: u64,
 }
 
-/// What a load found out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Brought {
-    /// Where the LPN is.
-    found: Option<Ppn>,
-    /// The model that says so, if one does.
-    model: Option<LinearModel>,
-    pub(super) done: Done,
-}
-
 /// What is loaded of a chunk.
 #[derive(Clone, Debug)]
 struct Wanted {
@@ -250,18 +240,19 @@ impl Map {
     /// with them: the outlier mappings that the rest of the request will ask for, and more behind them (see
     /// [`Map::pages_at_once`]), as far as its translation page has them; and heads of linear chunks in it.
     pub fn load<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
-        let Brought { found, model, done } = self.bring(flash, records, ask)?;
-        let done = model.map_or(done, |model| flash.compute(self.predictions.ns(model, ask), done));
-        Ok(Lookup::new(found, done, How::Loaded))
+        let (found, model) = self.bring(flash, records, ask)?;
+        let predict = |model| flash.compute(self.predictions.ns(model, ask), found.done);
+        Ok(Lookup { done: model.map_or(found.done, predict), ..found })
     }
 
-    /// The same without the work of a prediction.
+    /// The same without the work of a prediction. Returns the model that says where the page is, too, if one
+    /// does.
     pub(super) fn bring<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         records: &mut Records,
         ask: Ask,
-    ) -> Result<Brought> {
+    ) -> Result<(Lookup, Option<LinearModel>)> {
         let (number, offset) = self.place(ask.lpn);
         self.cache.expect_head(number);
         records.expect(flash, number, LINES_OF_A_HEAD);
@@ -270,7 +261,7 @@ impl Map {
         let mut at = self.make_way(flash, records, USUAL_BYTES, Cause::Translation, ask.at)?;
         loop {
             let Some(read) = records.load(flash, number, Cause::Translation, at)? else {
-                return Ok(Brought { found: None, model: None, done: at });
+                return Ok((Lookup::new(None, at, How::CachedEntry), None));
             };
             let parts = self.chunk(number).parts(records.record(flash.buffer(), number));
             let last = self.last_of(number, offset, pages);
@@ -293,12 +284,12 @@ impl Map {
             flash.counters.prefetched += prefetched;
             flash.counters.replaced += ahead.replaced;
             flash.compute_in_slices(ahead.unpacked * self.shape.train_ns, known);
-            return Ok(Brought { found, model, done: at });
+            return Ok((Lookup::new(found, at, How::Loaded), model));
         }
     }
 
-    /// LPAs whose outliers are loaded at once beyond the one that is asked for. In a small cache they take no
-    /// more than their share of it: else loads by turns would put out what others brought.
+    /// LPAs whose outliers are loaded at once beyond those that are asked for: they take no more than a
+    /// load's share of the cache. Else loads by turns would put out what others brought.
     pub(super) fn most_at_once(&self) -> u32 {
         (self.shape.budget / (runs::LOADS as u64 * POINT_BYTES)) as u32
     }
