@@ -182,8 +182,8 @@ impl Records {
         let is_known = self.place(group) != 0;
         let end = end.min(self.range(self.page_of(group)).end);
         let is_short = move |&group: &u32| {
-            let next = (group + 1..end).map(|next| self.place(next)).find(|&next| next != 0);
-            next.is_none_or(|next| next - self.place(group) - RECORD_HEADER <= most)
+            self.first_place(group + 1..end)
+                .is_none_or(|next| next - self.place(group) - RECORD_HEADER <= most)
         };
         let by_place = is_known.then(|| {
             let groups = (group + 1..end).filter(|&group| self.place(group) != 0).filter(is_short);
@@ -202,6 +202,11 @@ impl Records {
         self.places.get(group as usize).map_or(0, |&place| usize::from(place))
     }
 
+    /// The byte at which the first record of some groups of a page begins, if one is known.
+    fn first_place(&self, groups: Range<u32>) -> Option<usize> {
+        groups.map(|group| self.place(group)).find(|&place| place != 0)
+    }
+
     /// Starts bringing the record of a group on flash into the processor's cache, from its beginning on:
     /// `lines` lines.
     #[inline]
@@ -218,8 +223,7 @@ impl Records {
     pub fn expect_record<N: Nand>(&self, flash: &Flash<N>, group: u32) {
         let (index, place) = (self.page_of(group), self.place(group));
         if let (Some(page), 1..) = (self.ppn(index), place) {
-            let next =
-                (group + 1..self.range(index).end).map(|next| self.place(next)).find(|&next| next != 0);
+            let next = self.first_place(group + 1..self.range(index).end);
             let end = next.unwrap_or(HEADER + usize::from(self.entries[index].used));
             let words = place as u32 / 4..end.div_ceil(4) as u32;
             words.step_by(16).for_each(|word| flash.nand().expect(Hint::Word(page, word)));

@@ -121,11 +121,8 @@ impl Cache {
 
     /// Starts bringing the record of a cached group into the processor's cache.
     pub fn expect(&self, group: u32) {
-        let node = &self.nodes[group as usize];
-        let class = usize::from(node.class);
-        let first = node.slot as usize * (LEAST_SLOT << class);
-        let lines = (0..usize::from(node.length)).step_by(64);
-        lines.for_each(|at| prefetch_index(&self.classes[class].bytes, first + at));
+        let record = self.record(group);
+        (0..record.len()).step_by(64).for_each(|at| prefetch_index(record, at));
     }
 
     /// When the record of a cached group is there, and when the pages that it leads to are programmed.

@@ -1,7 +1,7 @@
 //! Insertion and trims, on the parts of a record.
 //!
 //! An insertion changes the two top levels, of some hundred segments a few dozen. The levels below are left
-//! as they are, but for members that the CRB lists.
+//! as they are, but for members that the CRB lists, and for all with [`Reach::All`].
 
 use super::{lists_of, Group, Piece, Reach, Set};
 use crate::schemes::leaftl::segment::{Bytes, Segment};
@@ -24,23 +24,20 @@ impl Group {
         let fits = |word: &Bytes| !under.iter().any(|&other| overlaps(*word, other));
         upper.clear();
         moving.clear();
-        let mut words = new.iter().map(|piece| piece.segment.into()).peekable();
-        for &word in &segments[..top] {
-            if new.iter().any(|new| overlaps(new.segment.into(), word)) {
-                moving.push(word);
-            } else {
-                upper.extend(std::iter::from_fn(|| words.next_if(|&new| start(new) < start(word))));
-                upper.push(word);
-            }
-        }
-        upper.extend(words);
+        let words = new.iter().map(|piece| Bytes::from(piece.segment));
+        let stay = segments[..top].iter().copied().filter(|&word| {
+            let moves = words.clone().any(|new| overlaps(new, word));
+            moving.extend(moves.then_some(word));
+            !moves
+        });
+        merge(upper, words.clone(), stay);
         let on_top = upper.len();
         let lists_move = new.iter().any(|piece| piece.segment.slope.is_approximate())
             || moving.iter().any(|&word| Segment::from(word).slope.is_approximate());
         upper.extend(moving.iter().filter(|word| !fits(word)));
         moving.retain(fits);
         let between = upper.len() - on_top;
-        merge(upper, moving, under);
+        merge(upper, moving.iter().copied(), under.iter().copied());
         let second = upper.len() - between - on_top;
         segments.splice(..below, upper.iter().copied());
 
@@ -181,9 +178,9 @@ fn overlaps(a: Bytes, b: Bytes) -> bool {
 }
 
 /// Appends the segments of two levels, ascending, in their order.
-fn merge(to: &mut Vec<Bytes>, a: &[Bytes], b: &[Bytes]) {
-    let mut a = a.iter().copied().peekable();
-    for &word in b {
+fn merge(to: &mut Vec<Bytes>, a: impl Iterator<Item = Bytes>, b: impl Iterator<Item = Bytes>) {
+    let mut a = a.peekable();
+    for word in b {
         to.extend(std::iter::from_fn(|| a.next_if(|&other| start(other) < start(word))));
         to.push(word);
     }

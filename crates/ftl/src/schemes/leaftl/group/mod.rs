@@ -70,7 +70,7 @@ impl Piece {
             return;
         }
         let (first, last) = (members.first(), members.last());
-        (self.segment.start, self.segment.length) = (first, last - first);
+        self.segment = self.segment.cut(first, last);
         if self.segment.slope.is_approximate() {
             self.members = members;
         } else {
