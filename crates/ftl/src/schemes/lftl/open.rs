@@ -3,8 +3,9 @@
 //! The paper gives each subspace an open linear group of K blocks. A device has as many subspaces as half its
 //! superblocks, and only a handful of superblocks to spare. So
 //! - a group of its own goes to a subspace with a write stream: one whose last [`STREAM_PAGES`] pages, more
-//!   or less, followed on one another ([`Subspace::wrote`]). Random writes between them do not end a stream,
-//!   and go to the same group, as in the paper. Everything else shares one group;
+//!   or less, were written by requests that followed on one another ([`Subspace::wrote`]). Pages in a row
+//!   within one request make no stream: random requests of several pages are none. Random writes between
+//!   them do not end a stream, and go to the same group, as in the paper. Everything else shares one group;
 //! - a group is a *lane* of a superblock ([`super::linear::BlockLists`]): streams that write at once fill one
 //!   superblock together, each on dies of its own. What a stream writes of all that the host writes
 //!   ([`Rate`]) is its share of the dies, so that a single stream has all of them, and lanes of one
@@ -39,8 +40,8 @@ const RATE_BYTES: u64 = 4 + 2 + 1;
 const SUBSPACE_BYTES: u64 = 2 * 2 + 1 + 1 + 4 + RATE_BYTES;
 /// Bytes of a lane: its owner, its last use, its place, the exemplary set.
 const LANE_BYTES: u64 = 2 + 4 + 3 + 4 * EXEMPLARY as u64 + 1;
-/// Bytes of the shared lane's number and turn, and of the request that goes there.
-const SHARED_BYTES: u64 = 1 + 2 + 2 * 4;
+/// Bytes of the shared lane's number and turn, and of the request under way.
+const SHARED_BYTES: u64 = 1 + 2 + 2 * 4 + 1;
 /// Bytes of an open superblock: its number, its opening, which nodes are free.
 const SHEET_BYTES: u64 = 2 + 4 + 8;
 /// Rows of a lane that a request may take; a longer one goes to the shared lanes. So many rows of a shared
@@ -91,12 +92,37 @@ impl Rate {
     }
 }
 
+/// The request that the host writes.
+#[derive(Clone, Debug, Default)]
+struct Request {
+    /// Its pages that are still to be written.
+    coming: Range<u32>,
+    /// Whether the page under way is its first one.
+    is_first: bool,
+    /// Whether it went on where another one had ended.
+    follows: bool,
+    /// Whether it goes to the shared lane because its own is narrow, once that was asked.
+    is_striped: Option<bool>,
+}
+
+impl Request {
+    /// A page is written, the first of `rest` of its request.
+    fn wrote(&mut self, lpn: Lpn, rest: u32) {
+        let pages = lpn.0..lpn.0 + rest;
+        let is_first = self.coming != pages;
+        if is_first {
+            *self = Request { is_first, ..Request::default() };
+        }
+        (self.is_first, self.coming) = (is_first, pages.start + 1..pages.end);
+    }
+}
+
 /// What is known of a subspace.
 #[derive(Clone, Copy, Debug)]
 struct Subspace {
     /// The LPNs that would continue its stream, and its other writes.
     next: [u32; 2],
-    /// Pages in sequence, less those that were not; at most [`STREAM_PAGES`].
+    /// Pages of requests in sequence, less requests that were not; at most [`STREAM_PAGES`].
     sequential: u8,
     /// The lane that it had last.
     lane: u8,
@@ -104,14 +130,18 @@ struct Subspace {
 }
 
 impl Subspace {
-    /// A page was written. Returns whether it belongs to a stream, or to a subspace with one.
-    fn wrote(&mut self, lpn: Lpn) -> bool {
+    /// A page of a request was written. Returns whether it belongs to a stream, or to a subspace with one.
+    fn wrote(&mut self, lpn: Lpn, request: &mut Request) -> bool {
         if self.next[1] == lpn.0 {
             self.next.swap(0, 1);
         }
-        if self.next[0] == lpn.0 {
+        let follows = self.next[0] == lpn.0;
+        if request.is_first {
+            request.follows = follows;
+        }
+        if follows {
             self.next[0] = lpn.0 + 1;
-            self.sequential = (self.sequential + 1).min(STREAM_PAGES);
+            self.sequential = (self.sequential + u8::from(request.follows)).min(STREAM_PAGES);
         } else {
             self.next[1] = lpn.0 + 1;
             self.sequential = self.sequential.saturating_sub(1);
@@ -178,8 +208,7 @@ pub struct Open {
     deepest: u32,
     /// Units of a superblock.
     units: u32,
-    /// Pages that the request under way has still to write to the shared lane, because its own is narrow.
-    striped: Range<u32>,
+    request: Request,
 }
 
 impl Open {
@@ -221,7 +250,7 @@ impl Open {
             cold: u64::from(superblock_pages / 4),
             deepest: most_lanes.ilog2(),
             units,
-            striped: 0..0,
+            request: Request::default(),
         }
     }
 
@@ -247,12 +276,13 @@ impl Open {
     /// the lane of the subspace, if that is meant and it has one.
     pub fn wrote(&mut self, lpn: Lpn, rest: u32, has_room: impl Fn(Stream) -> bool) -> (u32, Option<usize>) {
         self.writes += 1;
+        self.request.wrote(lpn, rest);
         let subspace = lpn.0 / self.subspace_pages;
         let it = &mut self.subspaces[subspace as usize];
-        let streams = it.wrote(lpn) && self.lanes.len() > 1;
+        let streams = it.wrote(lpn, &mut self.request) && self.lanes.len() > 1;
         let own = usize::from(it.lane);
         let has_own = self.lanes[own].owner == subspace && has_room(self.lanes[own].stream);
-        if (has_own || streams) && !self.is_striped(lpn, rest, subspace, has_own.then_some(own)) {
+        if (has_own || streams) && !self.is_striped(rest, subspace, has_own.then_some(own)) {
             self.subspaces[subspace as usize].rate.count(self.writes);
             let own = Some(own).filter(|&own| self.lanes[own].owner == subspace);
             return (subspace, own);
@@ -260,19 +290,18 @@ impl Open {
         (SHARED, None)
     }
 
-    /// Whether a page that could go to a lane of its subspace belongs to a request that is too long for that
-    /// lane.
-    fn is_striped(&mut self, lpn: Lpn, rest: u32, subspace: u32, own: Option<usize>) -> bool {
-        if self.striped.start != lpn.0 || self.striped.is_empty() {
-            let depth = match own {
-                Some(own) => self.lanes[own].node.ilog2(),
-                None => self.depth(subspace, 1),
-            };
-            let is_long = depth > 0 && rest > TURN * (self.units >> depth);
-            self.striped = lpn.0..if is_long { lpn.0 + rest } else { lpn.0 };
+    /// Whether a request under way that could go to a lane of its subspace, and has `rest` pages to write, is
+    /// too long for that lane.
+    fn is_striped(&mut self, rest: u32, subspace: u32, own: Option<usize>) -> bool {
+        if let Some(is_striped) = self.request.is_striped {
+            return is_striped;
         }
-        let is_striped = !self.striped.is_empty();
-        self.striped.start += u32::from(is_striped);
+        let depth = match own {
+            Some(own) => self.lanes[own].node.ilog2(),
+            None => self.depth(subspace, 1),
+        };
+        let is_striped = depth > 0 && rest > TURN * (self.units >> depth);
+        self.request.is_striped = Some(is_striped);
         is_striped
     }
 
@@ -476,8 +505,13 @@ mod tests {
         Open::new(16 * SUBSPACE, SUBSPACE, (8, 800), streams, 8)
     }
 
+    /// Requests of a page each.
     fn write(open: &mut Open, first: u32, pages: u32) -> Vec<u32> {
-        (first..first + pages).map(|lpn| open.wrote(Lpn(lpn), 1, |_| true).0).collect()
+        (first..first + pages).flat_map(|lpn| request(open, lpn, 1)).collect()
+    }
+
+    fn request(open: &mut Open, first: u32, pages: u32) -> Vec<u32> {
+        (0..pages).map(|at| open.wrote(Lpn(first + at), pages - at, |_| true).0).collect()
     }
 
     #[test]
@@ -488,6 +522,18 @@ mod tests {
         assert_eq!(write(&mut open, 700, 1), [0], "a random write in a subspace with a stream");
         assert_eq!(write(&mut open, 100, 1), [0]);
         assert_eq!(write(&mut open, 5 * SUBSPACE + 7, 1), [SHARED], "a random write elsewhere");
+    }
+
+    #[test]
+    fn pages_in_a_row_within_one_request_make_no_stream() {
+        let mut open = open(2);
+        for at in 0..100 {
+            assert_eq!(request(&mut open, at * 37 % 500 * 2, 2), [SHARED; 2], "random requests of two pages");
+        }
+        for at in 0..100 {
+            let owners = request(&mut open, 3 * SUBSPACE + at * 2, 2);
+            assert_eq!(owners[1] == 3, at >= 16, "request {at}: a stream of requests of two pages");
+        }
     }
 
     #[test]
@@ -510,13 +556,10 @@ mod tests {
         for at in 0..900 {
             (0..4).for_each(|stream| drop(write(&mut open, (4 + stream) * SUBSPACE + at, 1)));
         }
-        let mut request = |first: u32, pages: u32| -> Vec<u32> {
-            (0..pages).map(|at| open.wrote(Lpn(first + at), pages - at, |_| true).0).collect()
-        };
         let first = 4 * SUBSPACE + 900;
-        assert_eq!(request(first, 4), [4; 4], "two rows of two dies");
-        assert_eq!(request(first + 4, 5), [SHARED; 5]);
-        assert_eq!(request(first + 9, 1), [4]);
+        assert_eq!(request(&mut open, first, 4), [4; 4], "two rows of two dies");
+        assert_eq!(request(&mut open, first + 4, 5), [SHARED; 5]);
+        assert_eq!(request(&mut open, first + 9, 1), [4]);
     }
 
     #[test]
