@@ -28,7 +28,10 @@
 //! share of (1 - exp(-v)) of them is double reads, as at the end of a turn of v volumes: later than that the
 //! spare room is full. When it turns out that it did not pay, the next segment is twice as long.
 //!
-//! Counts are taken at the end of a segment alone, which is a sixteenth of the price of the group's pages.
+//! Counts are taken at the end of a segment alone, which is a sixteenth of the price of the group's pages. A
+//! segment speaks for sixteen times as many writes as it has. With fewer it goes on, until there are enough
+//! of them, or until its double reads have cost as much as a gathering: reads alone may end at any time, and
+//! then the group has lost twice as much at most as it had to.
 
 use crate::breach::Breach;
 use crate::engine::READS_A_STEP;
@@ -59,10 +62,17 @@ struct Record {
     is_due: bool,
 }
 
+impl Record {
+    /// The segment has writes enough to speak for those of a volume, as [`Benefit::promises`] has it.
+    fn tells(&self, mapped: u32) -> bool {
+        f64::from(self.segment_writes) * SEGMENTS >= f64::from(mapped) * lost_by(1.0)
+    }
+}
+
 /// Bytes of a record, as a firmware would pack it: nine counts of 4 bytes, and a byte of flags.
 pub const RECORD_BYTES: u64 = 9 * 4 + 1;
 /// Segments of the double reads that are worth moving all pages.
-const SEGMENTS: u64 = 16;
+const SEGMENTS: f64 = 16.0;
 /// Segments grow by no more than 2 to the power of this: then one is worth 64 gatherings.
 const MOST_DOUBLED: u8 = 10;
 /// Share of the spare room that is full when groups are gathered because the room demands it, at the
@@ -178,14 +188,19 @@ impl Benefit {
         }
         let it = self.records[group as usize];
         let all = self.price * f64::from(mapped);
+        let length = ((all / SEGMENTS) as u32).max(1);
+        // The first segment begins with the first double read.
+        let is_first = it.segment_length == 0;
+        if !is_first && !it.pays && !it.tells(mapped) && f64::from(it.segment) < all {
+            self.records[group as usize].segment_length = it.segment + length.div_ceil(SEGMENTS as u32);
+            return;
+        }
         let volumes = f64::from(self.clock.wrapping_sub(it.gathered_at)) / self.pages;
         let cost = all * self.cost(volumes, emptied);
         let latest = self.latest(&it, all);
         let saved = f64::from(it.lookups - it.doubles);
         let now = f64::from(it.segment) / f64::from(it.segment_writes.max(1));
         let (mut pays, mut doubled, mut is_due) = (it.pays, it.doubled, false);
-        // The first segment begins with the first double read.
-        let is_first = it.segment_length == 0;
         if !is_first && it.pays {
             let doubles = f64::from(it.doubles);
             let renewed = doubles >= all && now * f64::from(it.writes) - doubles >= cost.max(all);
@@ -197,12 +212,11 @@ impl Benefit {
         } else if !is_first {
             is_due = self.promises(&it, f64::from(mapped), latest, emptied);
         }
-        let length = (all / SEGMENTS as f64) as u32;
         let it = &mut self.records[group as usize];
         (it.pays, it.doubled) = (pays, doubled);
         (it.segment, it.segment_lookups) = (0, 0);
         (it.segment_writes, it.segment_at) = (0, self.clock);
-        it.segment_length = length.max(1).saturating_mul(if pays { 1 } else { 1 << doubled });
+        it.segment_length = length.saturating_mul(if pays { 1 } else { 1 << doubled });
         if is_due && !it.is_due {
             it.is_due = true;
             self.due.push_back(group);
@@ -297,6 +311,7 @@ mod tests {
 
     const PAGES: u32 = 1_000;
     const FULL: Emptied = Emptied { valid: 92, capacity: 100 };
+    const THIRD: Emptied = Emptied { valid: 33, capacity: 100 };
     const EMPTY: Emptied = Emptied { valid: 0, capacity: 100 };
 
     /// Draws numbers below its argument.
@@ -431,5 +446,33 @@ mod tests {
         }
         assert!(gathered[0] <= PAGES, "{gathered:?}");
         assert!(gathered.len() < 20, "{gathered:?}");
+    }
+
+    /// Writes with a double read each, and then double reads alone, on a device that is 62 % full. Returns
+    /// how many of these there were when the group is gathered.
+    fn reads_before_a_gathering(writes: u32) -> u32 {
+        let mut benefit = Benefit::new(1, 6.0);
+        benefit.set_room(600, PAGES);
+        for doubles in 1..=writes + 10 * PAGES {
+            if benefit.read_twice(0) {
+                benefit.consider(0, PAGES, THIRD);
+            }
+            if benefit.take_due().is_some() {
+                return doubles.saturating_sub(writes);
+            }
+            if doubles <= writes {
+                benefit.written(0, false);
+            }
+        }
+        u32::MAX
+    }
+
+    /// A segment in which the writes ended is no promise either.
+    #[test]
+    fn reads_without_writes_gather_a_group_once_they_have_cost_as_much() {
+        for writes in (0..3_000).step_by(10) {
+            let reads = reads_before_a_gathering(writes);
+            assert!((5_600..=6_400).contains(&reads), "{reads} reads after {writes} writes");
+        }
     }
 }
