@@ -9,9 +9,6 @@
 //! [`LEAST`] times what it costs: one that hardly pays will cost less later, as pages of it go on being
 //! overwritten. (Zipf 0.99 on femu-4g, 94 % full: WA 7.28 without, 7.59, 6.77 and 6.64 with 1, 2 and 4
 //! times.) Under uniform writes none does: a page is seldom overwritten while it is in the log.
-//!
-//! Several blocks are compacted at a time, each on a die of its own, and they take turns with the merges. One
-//! after the other they would get all steps, and the host would wait for dies with forty of them in a row.
 
 use super::timetable::LEAD;
 use super::{Tide, COMPACTED, KEPT};
@@ -25,18 +22,11 @@ const PARTS: u64 = 256;
 /// A block has to pay so many times what it costs.
 const LEAST: u64 = 4;
 
-/// Merges under way for each compaction under way, at most.
-const MERGES: usize = 4;
-
-/// Bytes of a compaction: log block, position.
-const BYTES: u64 = 4 + 2;
-
 /// What is known for compaction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Compaction {
-    /// The log blocks that are emptied, at most `most`, and the positions up to which that is done.
-    under_way: Vec<(u32, u32)>,
-    most: usize,
+    /// The log block that is emptied, and the position up to which that is done.
+    under_way: Option<(u32, u32)>,
     /// Pages that had been written to the log when a block was looked for last.
     looked: u64,
     block_pages: u32,
@@ -45,25 +35,8 @@ pub(super) struct Compaction {
 }
 
 impl Compaction {
-    pub(super) fn new(layout: &Layout, merges: usize) -> Compaction {
-        let most = merges.div_ceil(MERGES);
-        Compaction {
-            under_way: Vec::with_capacity(most),
-            most,
-            looked: 0,
-            block_pages: layout.block_pages,
-            price: 64,
-        }
-    }
-
-    /// Bytes beside so many merges.
-    pub(super) fn bytes(merges: usize) -> u64 {
-        merges.div_ceil(MERGES) as u64 * BYTES
-    }
-
-    /// Log blocks that are emptied.
-    pub(super) fn count(&self) -> usize {
-        self.under_way.len()
+    pub(super) fn new(layout: &Layout) -> Compaction {
+        Compaction { under_way: None, looked: 0, block_pages: layout.block_pages, price: 64 }
     }
 
     /// A group with so many pages in the log is merged.
@@ -73,45 +46,41 @@ impl Compaction {
 
     /// A log block was erased.
     pub(super) fn erased(&mut self, unit: u32) {
-        self.under_way.retain(|&(other, _)| other != unit);
+        self.under_way = self.under_way.filter(|&(other, _)| other != unit);
     }
 }
 
 impl Tide {
-    /// Copies a page of the compaction at `at`, or ends it. `false`: no page was copied.
-    pub(super) fn compact<N: Nand>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut Flash<N>,
-        at: usize,
-    ) -> Result<bool, Fault> {
-        let (unit, from) = self.compaction.under_way[at];
+    /// Copies a page of a log block that is worth it. `false`: there is none.
+    pub(super) fn compact<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
+        let Some((unit, from)) = self.compaction.under_way.or_else(|| self.begin_compaction(core)) else {
+            return Ok(false);
+        };
         let found = (from..self.block_pages).find_map(|at| Some((at, core.log_lpn(flash, unit, at)?)));
-        if let Some((position, lpn)) = found {
-            self.compaction.under_way[at].1 = position;
-            let bin = self.table.bin_of_unit(unit);
-            if self.move_to_bin(core, flash, bin, lpn, Done::READY)? {
-                flash.counters.count(&COMPACTED, 1);
-                return Ok(true);
-            }
+        let Some((position, lpn)) = found else {
+            self.compaction.under_way = None;
+            return self.erase_emptied(core, flash).map(|()| false);
+        };
+        self.compaction.under_way = Some((unit, position));
+        let bin = self.table.bin_of_unit(unit);
+        if self.move_to_bin(core, flash, bin, lpn, Done::READY)? {
+            flash.counters.count(&COMPACTED, 1);
+            return Ok(true);
         }
-        self.compaction.erased(unit);
-        self.erase_emptied(core, flash).map(|()| false)
+        self.compaction.under_way = None;
+        Ok(false)
     }
 
-    /// Begins to compact the log block that pays most, on a die where no other one is compacted: now and
-    /// then, where log blocks are short and not memory.
-    pub(super) fn begin_compaction(&mut self, core: &Core) {
-        if self.log_pages < self.compaction.looked || self.compaction.count() == self.compaction.most {
-            return;
+    /// Looks for the log block that pays most, now and then, where log blocks are short and not memory.
+    fn begin_compaction(&mut self, core: &Core) -> Option<(u32, u32)> {
+        if self.log_pages < self.compaction.looked {
+            return None;
         }
         if !self.are_blocks_wanted(core, self.burst(core)) || self.room(core) <= KEPT {
-            return;
+            return None;
         }
         self.compaction.looked = self.log_pages + u64::from(self.block_pages / 4);
         let far = u64::from(self.table.ahead());
-        let (dies, under_way) = (self.lanes.len() as u32, &self.compaction.under_way);
-        let is_idle = |unit: u32| under_way.iter().all(|&(other, _)| other % dies != unit % dies);
         let worth = self.table.units_ahead(LEAD + 1).filter_map(|(ahead, unit)| {
             let valid = u64::from(core.pool.valid(unit));
             let room = u64::from(self.block_pages) - valid;
@@ -120,11 +89,8 @@ impl Tide {
             // Most blocks do not pay, and need no division.
             let pays = (gain > LEAST * costs).then(|| PARTS * gain / costs)?;
             let is_sure = self.map.as_ref().is_none_or(|map| map.is_sure(unit));
-            (pays > LEAST * PARTS && is_sure && !self.table.is_open(unit) && is_idle(unit))
-                .then_some((pays, unit))
+            (pays > LEAST * PARTS && is_sure && !self.table.is_open(unit)).then_some((pays, unit))
         });
-        if let Some((_, unit)) = worth.max() {
-            self.compaction.under_way.push((unit, 0));
-        }
+        worth.max().map(|(_, unit)| (unit, 0))
     }
 }

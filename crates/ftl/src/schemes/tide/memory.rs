@@ -7,8 +7,6 @@
 //! A place is the page's PPN, or the log block's number among log blocks and the page in it, with a table
 //! that leads from the one to the other: whichever takes less for a log that is half full of valid pages.
 
-use super::compact::Compaction;
-use super::merges_of;
 use super::put_off::Gathered;
 use super::rise::Rises;
 use super::timetable::Timetable;
@@ -96,14 +94,13 @@ pub(super) fn parts(layout: &Layout, ahead: u32, rows: u64, vtpns: u32) -> Vec<(
     let shelves = groups.div_ceil(SHELF.into());
     // Where places are on flash: of each log block, superseded pages that are not known of.
     let unknown = if vtpns > 0 { u64::from(layout.log_blocks) } else { 0 };
-    let merging = u64::from(layout.merging) * u64::from(12 + layout.block_pages / 8);
     vec![
         ("homes", (groups * u64::from(bits(blocks))).div_ceil(8)),
         ("log map", rows + 4 * shelves + Widths::new(layout, vtpns > 0).numbers + unknown),
         // PPN and links.
         ("GTD", 8 * u64::from(vtpns)),
         ("timetable", Timetable::bytes(layout, ahead) + Gathered::BYTES),
-        ("merges", merging + Compaction::bytes(merges_of(layout) as usize)),
+        ("merges", u64::from(layout.merging) * u64::from(12 + layout.block_pages / 8)),
         ("sequences", Rises::bytes(layout)),
     ]
 }

@@ -36,27 +36,20 @@ impl Lane {
 }
 
 impl Tide {
-    /// Copies a page of one of the merges and compactions under way, by turns, and begins others. `false`:
-    /// nothing is in the log.
+    /// Copies a page of a compaction, or of one of the merges under way, and begins others. `false`: nothing
+    /// is in the log.
     pub(super) fn step<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
-        self.begin_compaction(core);
+        if self.compact(core, flash)? {
+            return Ok(true);
+        }
         if self.active < self.merges.len() && self.begin(core, flash)? {
             return Ok(true);
         }
-        let at = loop {
-            let count = self.active + self.compaction.count();
-            if count == 0 {
-                return self.end_stale_rise(core, flash, true);
-            }
-            let at = self.turn % count;
-            self.turn = at + 1;
-            if at < self.active {
-                break at;
-            }
-            if self.compact(core, flash, at - self.active)? {
-                return Ok(true);
-            }
-        };
+        if self.active == 0 {
+            return self.end_stale_rise(core, flash, true);
+        }
+        let at = self.turn % self.active;
+        self.turn = at + 1;
         let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
         let known = self.load_for_merge(core, flash, group, offset)?;
         if core.step_merge(flash, &mut self.merges[at], known)? {

@@ -542,7 +542,7 @@ impl Policy for Tide {
             turn: 0,
             merging: vec![0; groups.div_ceil(64) as usize],
             block_pages: layout.block_pages,
-            compaction: Compaction::new(layout, merges),
+            compaction: Compaction::new(layout),
             gathered: Gathered::default(),
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
             calm: 0,
