@@ -72,6 +72,12 @@
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
 //!   different dies. With one a bin, and fewer bins than dies, some dies take no host page at all while
 //!   others have a queue.
+//! - **A bin opens more log blocks while its own ones take pages more often than half of the dies do.** The
+//!   groups that are written most wait for few bins, so most pages go to the log blocks of these, and to
+//!   their dies. A block that takes so many pages is full soon, so little room is lost. Where pages go to all
+//!   bins alike, no bin takes that many.
+//! - **Copies are placed as pages of the host are.** What a compaction copies would else stand in the queue
+//!   of one die, up to a block of pages at a time.
 //! - **Blocks are erased together**, one on each die, where as many as there are merges under way are at most
 //!   a sixty-fourth of the spare blocks. Dies that erase at the same time hold requests up less than as many
 //!   that do so one after the other.
@@ -165,7 +171,7 @@ pub struct Tide {
     rises: Rises,
     /// Times in a row that the host asked for nothing.
     calm: u32,
-    /// Pages written to the log so far, and by parallel unit when it was one there.
+    /// Pages written to the log so far, copies too, and by parallel unit when it was one there.
     log_pages: u64,
     written_at: Vec<u64>,
     /// Pages that had been written to the log when the host asked for nothing last. Until so many are, it is
@@ -220,21 +226,36 @@ impl Tide {
         let bin = self.table.written(group);
         flash.counters.count(&LOG_PAGES, 1);
         loop {
-            let own = self.unit_of(core, flash, bin)?;
-            let unit = match self.least_busy(core, bin, own) {
-                Some(unit) => unit,
-                None => self.open_extra(core, flash, bin)?.unwrap_or(own),
-            };
+            let unit = self.unit_for(core, flash, bin)?;
             if let Some(done) = core.append(flash, unit, lpn, at)? {
-                self.table.next_open(self.table.bin_of_unit(unit));
-                self.log_pages += 1;
-                self.written_at[core.pool.unit_of(unit) as usize] = self.log_pages;
-                if core.pool.next(unit) == self.block_pages && self.table.close_extra(unit) {
-                    self.erase_if_dead(core, flash, Some(unit))?;
-                }
+                self.took_page(core, flash, unit)?;
                 return Ok(done);
             }
         }
+    }
+
+    /// The log block for the next page of a bin: its own one, or another of this bin or of one of the next
+    /// bins, if the die of its own was written lately, and in a burst of any later bin. One more log block,
+    /// if all of them are on dies that were written lately.
+    fn unit_for<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, bin: u8) -> Result<u32, Fault> {
+        self.table.wants_page(bin, self.log_pages);
+        let own = self.unit_of(core, flash, bin)?;
+        let least = self.least_busy(core, bin, own);
+        if self.written_on_die(core, least) > self.written_lately(core) && self.takes_extra(core, bin) {
+            return Ok(self.open_extra(core, flash, bin)?.unwrap_or(least));
+        }
+        Ok(least)
+    }
+
+    /// A log block took a page, of the host or a copy.
+    fn took_page<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, unit: u32) -> Result<(), Fault> {
+        self.table.next_open(self.table.bin_of_unit(unit));
+        self.log_pages += 1;
+        self.written_at[core.pool.unit_of(unit) as usize] = self.log_pages;
+        if core.pool.next(unit) == self.block_pages && self.table.close_extra(unit) {
+            self.erase_if_dead(core, flash, Some(unit))?;
+        }
+        Ok(())
     }
 
     /// When the die of a log block took a page last: 0 before the last pause, as it has ended that.
@@ -247,29 +268,38 @@ impl Tide {
         }
     }
 
-    /// The log block for a page of a bin whose own log block is `own`: that one, or another of this bin or
-    /// of one of the next bins, if the die of `own` was written lately, and in a burst of any later bin.
-    /// `None`: a burst goes on, and all of them are on dies that were written lately.
-    fn least_busy(&self, core: &Core, bin: u8, own: u32) -> Option<u32> {
-        let lately = self.written_lately(core);
+    /// The log block that is written whose die was written least recently, of those that a page of a bin may
+    /// go to; `own`, the bin's, if its die was not written lately.
+    fn least_busy(&self, core: &Core, bin: u8, own: u32) -> u32 {
         let written = |&unit: &u32| self.written_on_die(core, unit);
-        if written(&own) <= lately {
-            return Some(own);
+        if written(&own) <= self.written_lately(core) {
+            return own;
         }
         let has_room = |unit: &u32| core.pool.next(*unit) < self.block_pages;
         let near = self.table.open_units(bin).chain(self.table.open_units_near(bin)).filter(has_room);
         let mut least = near.min_by_key(written).unwrap_or(own);
-        if self.log_pages >= self.burst_until {
-            return Some(least);
-        }
-        if written(&least) > 0 {
+        if self.is_burst() && written(&least) > 0 {
             let mut far = self.table.open_units_far(bin).filter(has_room).peekable();
             while let Some(unit) = far.next_if(|_| written(&least) > 0) {
                 least = if written(&unit) < written(&least) { unit } else { least };
             }
         }
-        let may_open = self.table.extras() < self.burst(core) && self.table.takes_extra(bin);
-        (written(&least) <= lately || !may_open).then_some(least)
+        least
+    }
+
+    /// Whether what is written comes after a pause.
+    fn is_burst(&self) -> bool {
+        self.log_pages < self.burst_until
+    }
+
+    /// Whether a bin may write to one more log block: while its own ones take pages more often than half of
+    /// the dies do, or in a burst.
+    fn takes_extra(&self, core: &Core, bin: u8) -> bool {
+        let has_room = self.room(core) > KEPT + self.tail();
+        self.table.takes_extra(bin)
+            && self.table.extras() < self.burst(core)
+            && (has_room && self.table.is_busy(bin, core.layout().width / 2)
+                || self.is_burst() && !self.is_room_wanted(core))
     }
 
     /// The time since when half of the dies, in the mean, took a page.
@@ -277,7 +307,7 @@ impl Tide {
         self.log_pages.saturating_sub(u64::from(core.layout().width / 2))
     }
 
-    /// Opens one more log block for a bin, on a die that was not written lately. `None`: there is no room.
+    /// Opens one more log block for a bin, on a die that was not written lately, if one has a free block.
     fn open_extra<N: Nand>(
         &mut self,
         core: &mut Core,
@@ -286,7 +316,7 @@ impl Tide {
     ) -> Result<Option<u32>, Fault> {
         let lately = self.written_lately(core);
         let is_free = |die: u32| self.written_at[die as usize] <= lately;
-        match core.pool.longest_free(is_free).filter(|_| !self.is_room_wanted(core)) {
+        match core.pool.longest_free(is_free) {
             Some(die) => {
                 let unit = core.open_log_on(flash, die)?;
                 self.table.add_unit(bin, unit);

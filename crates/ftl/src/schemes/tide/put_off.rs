@@ -102,9 +102,9 @@ impl Tide {
             return Ok(false);
         }
         while self.room(core) > 0 || self.open_in(core, bin).is_some() {
-            let to = self.unit_of(core, flash, bin)?;
+            let to = self.unit_for(core, flash, bin)?;
             if core.move_in_log(flash, lpn, to, after)? {
-                self.table.next_open(bin);
+                self.took_page(core, flash, to)?;
                 if let Some(map) = &mut self.map {
                     map.written(core, lpn);
                 }

@@ -11,8 +11,13 @@ use crate::log_block::Layout;
 /// A group that belongs to no bin.
 pub(super) const NO_BIN: u8 = u8::MAX;
 
-/// Log blocks of a bin that are written at the same time, at most.
-pub(super) const MOST_OPEN: usize = 4;
+/// Log blocks of a bin that are written at the same time, at most: its own ones, and with extras.
+const MOST_OWN: u32 = 4;
+const MOST_OPEN: usize = 16;
+
+/// Gaps between pages for a bin that the mean is taken of, and the longest one that is counted.
+const GAPS: u16 = 16;
+const MOST_GAP: u16 = 1024;
 
 /// Octaves of bins ahead, and of rates.
 const AHEAD_OCTAVES: u32 = 7;
@@ -46,6 +51,10 @@ struct Bin {
     /// Those that are written, by turns, as far as they are not [`NONE`].
     open: [u32; MOST_OPEN],
     turn: u8,
+    /// Pages that had been written to the log when one was for this bin, and the mean number between two of
+    /// these, in 1/16.
+    last: u32,
+    gap: u16,
 }
 
 /// A log block's place in the list of its bin.
@@ -91,7 +100,7 @@ impl Timetable {
     /// Log blocks of a bin that are written at the same time, on different dies. Half a block is lost with
     /// each, so there are several where that is at most a sixty-fourth of the log.
     fn open_for(log_blocks: u32, ahead: u32) -> u8 {
-        (log_blocks / (32 * ahead)).clamp(1, MOST_OPEN as u32) as u8
+        (log_blocks / (32 * ahead)).clamp(1, MOST_OWN) as u8
     }
 
     pub(super) fn new(groups: u32, width: u32, blocks: u32, log_blocks: u32, ahead: u32) -> Timetable {
@@ -99,7 +108,14 @@ impl Timetable {
         Timetable {
             groups: vec![Group { bin: NO_BIN, ahead: 1, rate: 0, writes: 0 }; groups as usize],
             bins: vec![
-                Bin { groups: 0, units: List::EMPTY, open: [NONE; MOST_OPEN], turn: 0 };
+                Bin {
+                    groups: 0,
+                    units: List::EMPTY,
+                    open: [NONE; MOST_OPEN],
+                    turn: 0,
+                    last: 0,
+                    gap: GAPS * MOST_GAP
+                };
                 bins as usize
             ],
             units: vec![Unit { links: Links::NONE, bin: NO_BIN }; blocks as usize],
@@ -118,7 +134,7 @@ impl Timetable {
     /// Bytes of what is known of groups, of bins with the list of their log blocks, of extras, and of when
     /// dies were written.
     pub(super) fn bytes(layout: &Layout, ahead: u32) -> u64 {
-        let bin = 8 + 4 * u64::from(Timetable::open_for(layout.log_blocks, ahead));
+        let bin = 14 + 4 * u64::from(Timetable::open_for(layout.log_blocks, ahead));
         let bins = bin * u64::from(Timetable::bins_for(ahead));
         let blocks = layout.log_blocks + layout.log_blocks / LOG_FOR_BURSTS + layout.width;
         3 * u64::from(layout.logical_blocks) + bins + 4 * u64::from(blocks)
@@ -334,11 +350,25 @@ impl Timetable {
         Some(std::mem::replace(&mut slots[at], NONE))
     }
 
-    // Extras: log blocks that a bin writes beside its own ones, opened for a burst.
+    // Extras: log blocks that a bin writes beside its own ones, in a burst or where it takes many pages.
 
     /// Extras of all bins.
     pub(super) fn extras(&self) -> u32 {
         self.extras
+    }
+
+    /// A page is for a bin, after so many others that were written to the log.
+    pub(super) fn wants_page(&mut self, bin: u8, log_pages: u64) {
+        let it = &mut self.bins[bin as usize];
+        let gap = (log_pages as u32).wrapping_sub(it.last).min(MOST_GAP.into()) as u16;
+        it.last = log_pages as u32;
+        it.gap = it.gap - (it.gap + GAPS / 2) / GAPS + gap;
+    }
+
+    /// Whether each log block that a bin writes takes more than one of so many pages.
+    pub(super) fn is_busy(&self, bin: u8, pages: u32) -> bool {
+        let gap = u32::from(self.bins[bin as usize].gap);
+        self.open_units(bin).count() as u32 * gap < pages * u32::from(GAPS)
     }
 
     /// Whether a bin may have one more.
@@ -505,8 +535,8 @@ mod tests {
 
     #[test]
     fn a_bin_has_extras_until_it_is_closed() {
-        let mut table = Timetable::new(64, 1, 8, 8, 8);
-        for unit in 0..4 {
+        let mut table = Timetable::new(64, 1, 16, 8, 8);
+        for unit in 0..MOST_OPEN as u32 {
             assert!(table.takes_extra(2));
             table.add_unit(2, unit);
             match unit {
@@ -515,7 +545,8 @@ mod tests {
             }
         }
         assert!(!table.takes_extra(2) && table.takes_extra(3));
-        assert_eq!((table.extras(), table.open_units(2).count()), (3, 4));
+        assert_eq!((table.extras(), table.open_units(2).count()), (15, 16));
+        (4..16).for_each(|unit| assert!(table.close_extra(unit)));
         assert!(table.close_extra(2) && !table.close_extra(2) && !table.close_extra(0));
         assert_eq!(table.take_extra(2), Some(1));
         table.check().unwrap();
@@ -523,6 +554,32 @@ mod tests {
         assert_eq!((table.take_open(2), table.extras()), (Some(3), 0));
         assert_eq!((table.take_open(2), table.take_extra(2)), (None, None));
         table.check().unwrap();
+    }
+
+    #[test]
+    fn a_bin_is_busy_while_each_of_its_blocks_takes_more_than_its_share() {
+        let mut table = Timetable::new(64, 1, 16, 8, 8);
+        // Of four pages one is for bin 2, and one of 256 for bin 3.
+        for page in 0..4096 {
+            if page % 4 == 0 {
+                table.wants_page(2, page);
+            }
+            if page % 256 == 0 {
+                table.wants_page(3, page);
+            }
+        }
+        // Eight blocks of bin 2 take a page of 32 each.
+        for (opened, is_busy) in [(6, true), (10, false)] {
+            while (table.open_units(2).count() as u32) < opened {
+                let unit = table.extras();
+                table.add_unit(2, unit);
+                table.add_extra(unit);
+            }
+            assert_eq!(table.is_busy(2, 32), is_busy, "{opened} open");
+        }
+        table.add_unit(3, 10);
+        table.add_extra(10);
+        assert!(!table.is_busy(3, 32));
     }
 
     #[test]
