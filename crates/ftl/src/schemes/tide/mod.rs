@@ -72,10 +72,11 @@
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
 //!   different dies. With one a bin, and fewer bins than dies, some dies take no host page at all while
 //!   others have a queue.
-//! - **A bin opens more log blocks while its own ones take pages more often than half of the dies do.** The
-//!   groups that are written most wait for few bins, so most pages go to the log blocks of these, and to
-//!   their dies. A block that takes so many pages is full soon, so little room is lost. Where pages go to all
-//!   bins alike, no bin takes that many.
+//! - **A bin opens one more log block** when the dies that its page may go to were all written lately, and
+//!   each of its own open blocks takes more than one of every 32 pages (on 64 dies). The groups that are
+//!   written most wait for few bins, so most pages go to the log blocks of these, and to their dies. A block
+//!   that takes so many pages is full soon, so little room is lost. Uniform writes go to all bins alike, and
+//!   hardly a bin takes that many.
 //! - **Copies are placed as pages of the host are.** What a compaction copies would else stand in the queue
 //!   of one die, up to a block of pages at a time.
 //! - **Blocks are erased together**, one on each die, where as many as there are merges under way are at most
@@ -292,8 +293,8 @@ impl Tide {
         self.log_pages < self.burst_until
     }
 
-    /// Whether a bin may write to one more log block: while its own ones take pages more often than half of
-    /// the dies do, or in a burst.
+    /// Whether a bin may write to one more log block: each of its own takes more than one of as many pages as
+    /// half of the dies, or a burst goes on.
     fn takes_extra(&self, core: &Core, bin: u8) -> bool {
         let has_room = self.room(core) > KEPT + self.tail();
         self.table.takes_extra(bin)

@@ -48,13 +48,27 @@ struct Bin {
     groups: u32,
     /// Log blocks that hold their pages.
     units: List,
-    /// Those that are written, by turns, as far as they are not [`NONE`].
+    /// Those that are written, as far as they are not [`NONE`]: its own ones, by turns, then extras. Nothing
+    /// is in the slots from `end` on.
     open: [u32; MOST_OPEN],
+    end: u8,
     turn: u8,
     /// Pages that had been written to the log when one was for this bin, and the mean number between two of
     /// these, in 1/16.
     last: u32,
     gap: u16,
+}
+
+impl Bin {
+    /// Puts a log block, or none, into a slot; returns what was there.
+    fn put(&mut self, at: usize, unit: u32) -> u32 {
+        let before = std::mem::replace(&mut self.open[at], unit);
+        self.end = self.end.max(at as u8 + 1);
+        while self.end > 0 && self.open[self.end as usize - 1] == NONE {
+            self.end -= 1;
+        }
+        before
+    }
 }
 
 /// A log block's place in the list of its bin.
@@ -112,6 +126,7 @@ impl Timetable {
                     groups: 0,
                     units: List::EMPTY,
                     open: [NONE; MOST_OPEN],
+                    end: 0,
                     turn: 0,
                     last: 0,
                     gap: GAPS * MOST_GAP
@@ -321,7 +336,8 @@ impl Timetable {
 
     /// The log blocks of a bin that are written.
     pub(super) fn open_units(&self, bin: u8) -> impl Iterator<Item = u32> + use<'_> {
-        self.bins[bin as usize].open.iter().copied().filter(|&open| open != NONE)
+        let it = &self.bins[bin as usize];
+        it.open[..it.end as usize].iter().copied().filter(|&open| open != NONE)
     }
 
     /// Whether a log block is written.
@@ -338,16 +354,16 @@ impl Timetable {
     /// Sets the log block that a bin's next page is written to; returns the one before.
     pub(super) fn replace_open(&mut self, bin: u8, unit: u32) -> Option<u32> {
         let it = &mut self.bins[bin as usize];
-        let before = std::mem::replace(&mut it.open[it.turn as usize], unit);
+        let before = it.put(it.turn as usize, unit);
         (before != NONE).then_some(before)
     }
 
     /// Takes away a log block that a bin's pages are written to.
     pub(super) fn take_open(&mut self, bin: u8) -> Option<u32> {
-        let slots = &mut self.bins[bin as usize].open;
-        let at = slots.iter().position(|&open| open != NONE)?;
+        let it = &mut self.bins[bin as usize];
+        let at = it.open.iter().position(|&open| open != NONE)?;
         self.extras -= u32::from(at >= self.open as usize);
-        Some(std::mem::replace(&mut slots[at], NONE))
+        Some(it.put(at, NONE))
     }
 
     // Extras: log blocks that a bin writes beside its own ones, in a burst or where it takes many pages.
@@ -398,8 +414,9 @@ impl Timetable {
 
     /// Puts another block, or none, in the place of an extra that suits; returns what was there.
     fn replace_extra(&mut self, bin: u8, suits: impl Fn(u32) -> bool, unit: u32) -> Option<u32> {
-        let extras = &mut self.bins[bin as usize].open[self.open as usize..];
-        extras.iter_mut().find(|open| suits(**open)).map(|open| std::mem::replace(open, unit))
+        let it = &mut self.bins[bin as usize];
+        let at = (usize::from(self.open)..MOST_OPEN).find(|&at| suits(it.open[at]))?;
+        Some(it.put(at, unit))
     }
 
     /// A log block holds pages of a bin from now on.
@@ -452,6 +469,9 @@ impl Timetable {
             let mut open = it.open.iter().copied().filter(|&open| open != NONE);
             if let Some(open) = open.find(|&open| self.bin_of_unit(open) != bin) {
                 return Err(format!("bin {bin} writes block {open}, which is not its own").into());
+            }
+            if it.open[it.end as usize..].iter().any(|&open| open != NONE) {
+                return Err(format!("bin {bin} writes a block beyond its first {}", it.end).into());
             }
         }
         let extras = self.bins.iter().flat_map(|bin| &bin.open[self.open as usize..]);
