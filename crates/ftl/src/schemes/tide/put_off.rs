@@ -84,8 +84,8 @@ impl Tide {
         Ok(true)
     }
 
-    /// Moves a page of the log, which is known to be where it is `after` that, to the log block that a page of
-    /// a bin is for ([`Tide::unit_for`]). `false`: there is no room, in the log or in memory.
+    /// Moves a page of the log, which is known to be where it is `after` that, to the log block for a page of
+    /// a bin ([`Tide::unit_for`]). `false`: there is no room, in the log or in memory.
     pub(super) fn move_to_bin<N: Nand>(
         &mut self,
         core: &mut Core,
