@@ -31,8 +31,6 @@ pub struct Layout {
     regions: Regions,
     /// Blocks that merges under way hold beside the log.
     pub merging: u32,
-    /// Of these, those that wait to be erased together.
-    pub together: u32,
     /// The same, the part of the log map that is on flash.
     pub translation: u32,
     /// The same, a move that levels wear.
@@ -59,8 +57,6 @@ pub struct Shares {
     pub log: u32,
     /// Blocks that merges under way hold.
     pub merging: u32,
-    /// Of these, those that wait to be erased together.
-    pub together: u32,
     /// Blocks for translation pages of the log map.
     pub translation: u32,
 }
@@ -163,7 +159,6 @@ pub(super) fn layout_of<P: Policy>(
             last_width: Divisor::new(last_width),
         },
         merging: 0,
-        together: 0,
         translation: 0,
         leveling: u32::from(config.wear_gap > 0),
         least_log: P::LEAST_LOG,
@@ -175,8 +170,7 @@ pub(super) fn layout_of<P: Policy>(
         let others = journal::blocks_needed(page_bytes, &most) + layout.leveling + RESERVE;
         let shares = P::share_out(config, &layout, most.log_blocks.saturating_sub(others));
         layout.log_blocks = shares.log.max(P::LEAST_LOG);
-        (layout.merging, layout.together) = (shares.merging, shares.together);
-        layout.translation = shares.translation;
+        (layout.merging, layout.translation) = (shares.merging, shares.translation);
     }
     layout.metadata_blocks = journal::blocks_needed(page_bytes, &layout);
     let least_log = if P::NARROW { P::LEAST_LOG } else { layout.log_blocks };

@@ -27,6 +27,7 @@
 mod journal;
 mod layout;
 mod leveling;
+mod load;
 mod merge;
 pub mod pool;
 pub(crate) mod random;
@@ -120,7 +121,7 @@ pub trait Policy: Sized + Clone + Send + 'static {
 
     /// What the spare blocks are for: for narrow blocks.
     fn share_out(_config: &Config, _layout: &Layout, spare: u32) -> Shares {
-        Shares { log: spare, merging: 0, together: 0, translation: 0 }
+        Shares { log: spare, merging: 0, translation: 0 }
     }
 
     /// Takes over the log blocks that recovery found, oldest first.

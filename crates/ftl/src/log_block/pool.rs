@@ -15,6 +15,7 @@ use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::list::{linked, Links, List};
+use crate::log_block::load::{self, Load};
 use nand::{Divisor, Done, Fault, Geometry, Nand, Oob, PageKind, Pbn, Ppn, Source};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -85,6 +86,8 @@ pub struct Pool {
     erased_at: u64,
     /// Blocks that must be erased, in time, before the host begins another.
     reserve: u32,
+    /// Work that units wait for, where blocks are one NAND block each.
+    load: Option<Load>,
     /// By PBN: erases since the pool was made, for levelling of wear; empty without it.
     erases: Vec<u32>,
 }
@@ -122,6 +125,7 @@ impl Pool {
             together: 1,
             erased_at: 0,
             reserve: 0,
+            load: narrow.then(|| Load::new(lines)),
             erases: Vec::new(),
             geometry,
         };
@@ -154,6 +158,20 @@ impl Pool {
     /// of a block that is not written to its end need no erase, and would else be the same ones each time.
     pub(crate) fn level_wear(&mut self) {
         self.erases = vec![0; self.geometry.blocks() as usize];
+    }
+
+    /// Work that a parallel unit waits for, in parts of a program: as many as there are units. 0 where it is
+    /// not counted.
+    #[inline]
+    pub(crate) fn load_of(&self, unit: u32) -> u64 {
+        self.load.as_ref().map_or(0, |load| load.of(unit))
+    }
+
+    /// The host asks for nothing: all units do what they wait for.
+    pub(crate) fn pause(&mut self) {
+        if let Some(load) = &mut self.load {
+            load.clear();
+        }
     }
 
     /// How many pages a NAND block has.
@@ -412,6 +430,9 @@ impl Pool {
         let epoch = opening * self.units + self.turns.divide(position).1;
         let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
         self.programmed += 1;
+        if let Some(load) = &mut self.load {
+            load.add(self.geometry.unit_of(Pbn(self.members[block as usize])), 1);
+        }
         match flash.program_page(ppn, oob, from, cause, after) {
             Ok(done) => {
                 self.blocks[block as usize].next = position + 1;
@@ -537,6 +558,9 @@ impl Pool {
         }
         if let Some(erases) = self.erases.get_mut(member.0 as usize) {
             *erases += 1;
+        }
+        if let Some(load) = &mut self.load {
+            load.add(self.geometry.unit_of(member), load::ERASE);
         }
         match flash.erase_block(member, cause, after) {
             Ok(erased) => {

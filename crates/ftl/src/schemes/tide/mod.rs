@@ -46,12 +46,13 @@
 //!   merge. A group that is not written waits nowhere, and needs no stamp of its last merge.
 //! - **The bins ahead at the mean rate** are 2 sqrt(L / S): what an open block a bin loses, and what a bin's
 //!   worth of room loses, is least together there.
-//! - **A page may go to a log block of one of the next bins**, if the die of its own bin's block took one of
-//!   the last pages. Else pages that are written often, and long requests, wait in the queue of one die. A
-//!   page in a later bin is no harm: it is invalid when its group is merged, and its place is free some bins
-//!   later. A page in an earlier bin would keep that bin's blocks.
-//! - **A burst goes to any later bin** whose log block is on a die that took no page since the host last
-//!   paused; where there is none, to the die written least recently. Of 64 dies the few next bins have four
+//! - **A page may go to a log block of one of the next bins**, if the die of its own bin's block has work:
+//!   programs and erases, of merges too, less what each die has done meanwhile. Else pages that are written
+//!   often, and long requests, wait in the queue of one die. A page in a later bin is no harm: it is invalid
+//!   when its group is merged, and its place is free some bins later. A page in an earlier bin would keep
+//!   that bin's blocks.
+//! - **A burst goes to any later bin** whose log block is on a die that has no work; where there is
+//!   none, to the die that has the least. Of 64 dies the few next bins have four
 //!   or five, and a burst of fifty pages would wait on them. Few pages come in bursts that long, so the room
 //!   that they keep for longer is little.
 //! - **A burst opens more log blocks**, one for a page that would else wait behind another host page on
@@ -72,16 +73,17 @@
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
 //!   different dies. With one a bin, and fewer bins than dies, some dies take no host page at all while
 //!   others have a queue.
-//! - **A bin opens one more log block** when the dies that its page may go to were all written lately, and
+//! - **A bin opens one more log block** when all dies that its page may go to have work, and
 //!   each of its own open blocks takes more than one of every 32 pages (on 64 dies). The groups that are
 //!   written most wait for few bins, so most pages go to the log blocks of these, and to their dies. A block
 //!   that takes so many pages is full soon, so little room is lost. Uniform writes go to all bins alike, and
 //!   hardly a bin takes that many.
 //! - **Copies are placed as pages of the host are.** What a compaction copies would else stand in the queue
 //!   of one die, up to a block of pages at a time.
-//! - **Blocks are erased together**, one on each die, where as many as there are merges under way are at most
-//!   a sixty-fourth of the spare blocks. Dies that erase at the same time hold requests up less than as many
-//!   that do so one after the other.
+//! - **Blocks are erased together**, one on each die, when there are as many as merges may be under way, or
+//!   none is free. A long request wants all dies, and waits if one of them erases; so dies that erase at the
+//!   same time hold requests up less than as many that do so one after the other. The blocks that wait are
+//!   some of the two that each merge has, so the log is no smaller.
 //! - **The log takes all spare room, and memory takes what it can.** The offsets of log pages are always in
 //!   memory. Places that do not fit are on flash, written back by translation page. When the offsets alone
 //!   take too much, merges come earlier: the log is smaller, and a page costs more writes. Both are in this
@@ -172,9 +174,8 @@ pub struct Tide {
     rises: Rises,
     /// Times in a row that the host asked for nothing.
     calm: u32,
-    /// Pages written to the log so far, copies too, and by parallel unit when it was one there.
+    /// Pages written to the log so far, copies too.
     log_pages: u64,
-    written_at: Vec<u64>,
     /// Pages that had been written to the log when the host asked for nothing last. Until so many are, it is
     /// a burst.
     paused_at: u64,
@@ -236,13 +237,13 @@ impl Tide {
     }
 
     /// The log block for the next page of a bin: its own one, or another of this bin or of one of the next
-    /// bins, if the die of its own was written lately, and in a burst of any later bin. One more log block,
-    /// if all of them are on dies that were written lately.
+    /// bins, if the die of its own is busy, and in a burst of any later bin. One more log block, if all of
+    /// them are on busy dies.
     fn unit_for<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, bin: u8) -> Result<u32, Fault> {
         self.table.wants_page(bin, self.log_pages);
         let own = self.unit_of(core, flash, bin)?;
         let least = self.least_busy(core, bin, own);
-        if self.written_on_die(core, least) > self.written_lately(core) && self.takes_extra(core, bin) {
+        if Tide::is_busy(core, core.pool.unit_of(least)) && self.takes_extra(core, bin) {
             return Ok(self.open_extra(core, flash, bin)?.unwrap_or(least));
         }
         Ok(least)
@@ -252,37 +253,26 @@ impl Tide {
     fn took_page<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, unit: u32) -> Result<(), Fault> {
         self.table.next_open(self.table.bin_of_unit(unit));
         self.log_pages += 1;
-        self.written_at[core.pool.unit_of(unit) as usize] = self.log_pages;
         if core.pool.next(unit) == self.block_pages && self.table.close_extra(unit) {
             self.erase_if_dead(core, flash, Some(unit))?;
         }
         Ok(())
     }
 
-    /// When the die of a log block took a page last: 0 before the last pause, as it has ended that.
-    fn written_on_die(&self, core: &Core, unit: u32) -> u64 {
-        let written = self.written_at[core.pool.unit_of(unit) as usize];
-        if written > self.paused_at {
-            written
-        } else {
-            0
-        }
-    }
-
-    /// The log block that is written whose die was written least recently, of those that a page of a bin may
-    /// go to; `own`, the bin's, if its die was not written lately.
+    /// The log block that is written whose die has the least work, of those that a page of a bin may go to;
+    /// `own`, the bin's, if its die is not busy.
     fn least_busy(&self, core: &Core, bin: u8, own: u32) -> u32 {
-        let written = |&unit: &u32| self.written_on_die(core, unit);
-        if written(&own) <= self.written_lately(core) {
+        let load = |&unit: &u32| core.pool.load_of(core.pool.unit_of(unit));
+        if !Tide::is_busy(core, core.pool.unit_of(own)) {
             return own;
         }
         let has_room = |unit: &u32| core.pool.next(*unit) < self.block_pages;
         let near = self.table.open_units(bin).chain(self.table.open_units_near(bin)).filter(has_room);
-        let mut least = near.min_by_key(written).unwrap_or(own);
-        if self.is_burst() && written(&least) > 0 {
+        let mut least = near.min_by_key(load).unwrap_or(own);
+        if self.is_burst() && load(&least) > 0 {
             let mut far = self.table.open_units_far(bin).filter(has_room).peekable();
-            while let Some(unit) = far.next_if(|_| written(&least) > 0) {
-                least = if written(&unit) < written(&least) { unit } else { least };
+            while let Some(unit) = far.next_if(|_| load(&least) > 0) {
+                least = if load(&unit) < load(&least) { unit } else { least };
             }
         }
         least
@@ -303,21 +293,19 @@ impl Tide {
                 || self.is_burst() && !self.is_room_wanted(core))
     }
 
-    /// The time since when half of the dies, in the mean, took a page.
-    fn written_lately(&self, core: &Core) -> u64 {
-        self.log_pages.saturating_sub(u64::from(core.layout().width / 2))
+    /// Whether a die has work: more than half a program.
+    fn is_busy(core: &Core, die: u32) -> bool {
+        core.pool.load_of(die) > u64::from(core.layout().width / 2)
     }
 
-    /// Opens one more log block for a bin, on a die that was not written lately, if one has a free block.
+    /// Opens one more log block for a bin, on a die that is not busy, if one has a free block.
     fn open_extra<N: Nand>(
         &mut self,
         core: &mut Core,
         flash: &mut Flash<N>,
         bin: u8,
     ) -> Result<Option<u32>, Fault> {
-        let lately = self.written_lately(core);
-        let is_free = |die: u32| self.written_at[die as usize] <= lately;
-        match core.pool.longest_free(is_free) {
+        match core.pool.longest_free(|die| !Tide::is_busy(core, die)) {
             Some(die) => {
                 let unit = core.open_log_on(flash, die)?;
                 self.table.add_unit(bin, unit);
@@ -526,8 +514,7 @@ impl Policy for Tide {
             0 => (spare / 16).clamp(1, layout.width),
             wanted => wanted.min(spare / 4),
         };
-        let together = if merges <= spare / 64 { merges } else { 0 };
-        let merging = BLOCKS_A_MERGE * merges + together;
+        let merging = BLOCKS_A_MERGE * merges;
         // The largest log, and what the budget has to have room for: all places, or those of a small log.
         let largest = |translation: u32, vtpns: u32| {
             let fits = |log: u32| {
@@ -543,7 +530,7 @@ impl Policy for Tide {
                 let middle = least + (most - least).div_ceil(2);
                 (least, most) = if fits(middle) { (middle, most) } else { (least, middle - 1) };
             }
-            Shares { log: least, merging, together, translation }
+            Shares { log: least, merging, translation }
         };
         let (all, paged) = (largest(0, 0), largest(map::blocks(layout, spare), map::vtpns(layout)));
         if paged.log > all.log {
@@ -578,7 +565,6 @@ impl Policy for Tide {
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
             calm: 0,
             log_pages: 0,
-            written_at: vec![0; layout.width as usize],
             paused_at: 0,
             burst_until: 0,
             comes_in_bursts: true,
@@ -591,7 +577,7 @@ impl Policy for Tide {
         if let Some(map) = &mut self.map {
             (0..core.layout().exported_pages).for_each(|lpn| map.written(core, Lpn(lpn)));
         }
-        core.pool.erase_together(core.layout().together);
+        core.pool.erase_together(merges_of(core.layout()));
         let bins = bins_ahead(core.layout().log_blocks).min(self.table.bins() - 3);
         for (at, &unit) in logs.iter().enumerate() {
             let ahead = 1 + (at as u64 * u64::from(bins) / logs.len() as u64) as u32;
@@ -718,6 +704,7 @@ impl Policy for Tide {
             self.comes_in_bursts = written <= u64::from(core.log_limit() * self.block_pages);
         }
         self.paused_at = self.log_pages;
+        core.pool.pause();
         self.burst_until = self.log_pages + u64::from(self.burst(core) * self.block_pages);
         self.erase_emptied(core, flash)?;
         if !self.comes_in_bursts || !self.is_room_wanted_in_idle_time(core) {
@@ -766,7 +753,7 @@ impl Policy for Tide {
 
 /// Merges under way at once.
 fn merges_of(layout: &Layout) -> u32 {
-    (layout.merging - layout.together) / BLOCKS_A_MERGE
+    layout.merging / BLOCKS_A_MERGE
 }
 
 /// Bins that a group of the mean rate waits, as given or by the arithmetic of [`bins_ahead`].

@@ -156,20 +156,25 @@ fn a_sequence_becomes_homes_without_a_copy_and_survives_a_restart() {
 #[test]
 fn a_sequence_from_the_middle_of_a_region_copies_what_it_leaves_out() {
     let exported = GEOMETRY.pages() / 100 * 94;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(9, exported).take(exported as usize), 1);
-    device.take_counters();
     // Regions have 256 pages. Files of six and a half lie one behind the other, and 40 pages between them.
     let files = exported / 1_704;
-    for file in 0..files {
-        let first = 100 + file * 1_704;
-        write(&mut device, (first..(first + 1_664).min(exported)).step_by(32), 32);
-    }
-    let counters = device.counters();
-    assert!(counters.value(&SWITCH_MERGES) > u64::from(files) * 6 * 8, "{counters:?}");
-    // 1.71 when only whole regions are written so.
-    assert!(counters.write_amplification().expect("it was written") < 1.6, "{counters:?}");
-    device.check().expect("it is sound");
+    let written = |seed: u64| {
+        let mut device = filled(exported, 16);
+        write(&mut device, uniform(seed, exported).take(exported as usize), 1);
+        device.take_counters();
+        for file in 0..files {
+            let first = 100 + file * 1_704;
+            write(&mut device, (first..(first + 1_664).min(exported)).step_by(32), 32);
+        }
+        let counters = device.counters();
+        assert!(counters.value(&SWITCH_MERGES) > u64::from(files) * 6 * 8, "{counters:?}");
+        device.check().expect("it is sound");
+        (counters.write_amplification().expect("it was written"), device)
+    };
+    // 1.71 when only whole regions are written so, from 1.66 to 1.74 with eight seeds.
+    let amplification = (1..=4).map(|seed| written(seed).0).sum::<f64>() / 4.0;
+    assert!(amplification < 1.63, "{amplification}");
+    let (_, mut device) = written(9);
     // The first page of the region is another one now, and so are pages in the middle.
     write(&mut device, [0, 7, 900, 901].into_iter(), 1);
     let config = Config::new(exported, u64::from(exported) * 2);

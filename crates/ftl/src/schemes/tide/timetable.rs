@@ -146,8 +146,8 @@ impl Timetable {
         }
     }
 
-    /// Bytes of what is known of groups, of bins with the list of their log blocks, of extras, and of when
-    /// dies were written.
+    /// Bytes of what is known of groups, of bins with the list of their log blocks, of extras, and of the
+    /// work of dies.
     pub(super) fn bytes(layout: &Layout, ahead: u32) -> u64 {
         let bin = 14 + 4 * u64::from(Timetable::open_for(layout.log_blocks, ahead));
         let bins = bin * u64::from(Timetable::bins_for(ahead));
