@@ -119,6 +119,35 @@ fn small_neighbours_are_merged() {
 }
 
 #[test]
+fn what_was_never_written_is_written_page_by_page() {
+    let mut flash = flash();
+    let mut records = Records::new(GROUPS, 512);
+    // Three to a page.
+    let long = [7u8; 150];
+    let is_newer = |group: u32| group != 20;
+    let bytes = |group: u32| if is_newer(group) { long.len() } else { 0 };
+    let mut order: Vec<u32> = (0..GROUPS).filter(|group| group % 7 == 3).collect();
+    order.extend(0..GROUPS);
+    for group in order {
+        records.cut_unwritten(group, bytes);
+        let index = records.page_of(group);
+        assert!(
+            records.ppn(index).is_some() || records.range(index).len() <= 4,
+            "{:?}",
+            records.range(index)
+        );
+        if records.ppn(index).is_none() {
+            let newer = |group| is_newer(group).then_some((&long[..], Done::READY));
+            records.store(&mut flash, group, newer, Cause::Translation, Done::READY).unwrap();
+        }
+        assert_eq!(records.check(&flash), Ok(()));
+    }
+    assert_eq!(content(&flash, &records).len(), GROUPS as usize - 1);
+    assert!(records.pages() <= 30, "{} pages for {GROUPS} groups", records.pages());
+    assert_eq!(records.cut_unwritten(0, bytes), 0, "what was written is not cut");
+}
+
+#[test]
 fn a_page_that_moves_is_found_again() {
     let mut flash = flash();
     let mut records = Records::new(GROUPS, 512);

@@ -354,29 +354,24 @@ impl Packer {
         bytes
     }
 
-    /// Makes the record of a chunk of which nothing changed but that some LPAs, `newer`, are outliers now,
-    /// with these entries: its models stay. Appends it if it takes no more than `room` bytes, and returns its
+    /// Makes the record of a chunk of which nothing changed but that some LPAs, `newer`, are outliers now, with
+    /// their entries in `table`: its models stay. Appends it if it takes no more than `room` bytes, and returns its
     /// bytes. `None`: a model has so few members left that [`Packer::pack`] makes a shorter record.
     pub fn add_outliers(
         &mut self,
         old: &Parts<'_>,
-        newer: impl Iterator<Item = (u16, u32)>,
+        newer: &Bits,
+        table: &[u32],
         room: usize,
         record: &mut Vec<u8>,
     ) -> Option<usize> {
         let chunk = &old.chunk;
         let before = old.identifier();
-        let (mut bits, mut changed) = (before, Bits::default());
-        // Entries of those that changed; the others are not looked at.
-        self.words.resize(usize::from(chunk.lpas), UNMAPPED);
-        for (offset, entry) in newer {
-            self.words[usize::from(offset)] = entry;
-            set_bit(&mut changed, offset);
-            set_bit(&mut bits, offset);
-            self.looked_at += 1;
-        }
+        let mut bits = before;
+        bits.iter_mut().zip(newer).for_each(|(word, newer)| *word |= newer);
         let outliers = ones(&bits, 0, chunk.lpas - 1);
-        // What is read of the old record, and the outliers that are written.
+        // What is newer, what is read of the old record, and the outliers that are written.
+        self.looked_at += u64::from(ones(newer, 0, chunk.lpas - 1));
         self.looked_at += old.looked_at(0..=chunk.lpas - 1) + u64::from(outliers);
         let (outliers, bitmap_bytes) = (outliers as usize, usize::from(chunk.lpas).div_ceil(8));
         let bitmap = bitmap_bytes < 2 * outliers;
@@ -394,8 +389,8 @@ impl Packer {
             record.extend_from_slice(old.models);
             write_identifier(chunk, &bits, bitmap, record);
             match chunk.point_bytes {
-                3 => splice_points::<3>(old.points, &before, &changed, &self.words, record),
-                4 => splice_points::<4>(old.points, &before, &changed, &self.words, record),
+                3 => splice_points::<3>(old.points, &before, newer, table, record),
+                4 => splice_points::<4>(old.points, &before, newer, table, record),
                 bytes => unreachable!("a point mapping takes 3 or 4 bytes, not {bytes}"),
             }
         }
@@ -745,12 +740,13 @@ mod tests {
             let mut again = Vec::new();
             parts.each_model(|_, own| again.push(own));
             prop_assert_eq!(&pack(&table, &again), &record, "packing a record's own models changes nothing");
+            let mut newer = Bits::default();
             for &(offset, entry) in &later {
                 table[offset] = entry;
+                set_bit(&mut newer, offset as u16);
             }
-            let newer = later.iter().map(|&(offset, _)| (offset as u16, table[offset]));
             let (mut added, mut found) = (Vec::new(), Vec::new());
-            let bytes = Packer::new(512).add_outliers(&parts, newer, CHUNK.most_bytes(), &mut added);
+            let bytes = Packer::new(512).add_outliers(&parts, &newer, &table, CHUNK.most_bytes(), &mut added);
             if let Some(bytes) = bytes {
                 prop_assert_eq!(bytes, added.len());
                 CHUNK.decode(&lists, &added, &mut found);

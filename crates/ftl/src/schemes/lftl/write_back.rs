@@ -3,12 +3,14 @@
 use super::cache::Cache;
 use super::linear::{BlockLists, Half, LinearModel};
 use super::map::{Map, Shape};
+use super::offsets::{bit, set_bit, set_bits, Bits};
 use super::record::{Candidates, Chunk, Covering, Packer, Parts, HEADER};
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::mapping::Pages;
 use crate::records::{Merge, Records};
-use nand::{Done, Lpn, Nand, Result};
+use crate::table::{entry, UNMAPPED};
+use nand::{Done, Nand, Result};
 use std::ops::Range;
 
 /// Marks the number of a model that is one of the record's.
@@ -89,55 +91,86 @@ impl Merger<'_> {
         self.packer.pack(chunk, self.lists, self.table, &known, room, page)
     }
 
-    /// Makes the record of a chunk without point mappings, all of which new models cover side by side: it is
-    /// these models, each anchored where it begins in the chunk. `None`: the chunk is not of that kind. The
-    /// record is the one that [`Packer::pack`] makes. A device that was filled in sequence is made of such
-    /// chunks, and its first checkpoint writes all of them: packed LPA by LPA that took the controller a
-    /// second for 30 GiB, and a write waited for it.
-    fn lay_out(&mut self, number: u32, chunk: &Chunk, room: usize, page: &mut Vec<u8>) -> Option<usize> {
-        let first = number * self.shape.chunk_lpas;
-        if self.cache.next_point(Lpn(first), Lpn(first + self.shape.chunk_lpas)).is_some() {
-            return None;
-        }
+    /// Makes the record of a chunk whose models stay, or are all new ones side by side, each anchored where it
+    /// begins in the chunk: what else is newer are outliers. New models of one or two pages are, too, as
+    /// their point mappings take no more bytes. `None`: the chunk is not of that kind, or another record is
+    /// shorter. Returns its bytes, and whether its models are those of the old one.
+    ///
+    /// A device that was filled in sequence is made of such chunks. Packed LPA by LPA, those of 30 GiB take the
+    /// controller a second.
+    fn lay_out(
+        &mut self,
+        number: u32,
+        chunk: &Chunk,
+        old: &[u8],
+        room: usize,
+        page: &mut Vec<u8>,
+    ) -> Option<(usize, bool)> {
         let (mut models, mut count) = ([Covering::default(); MOST_LAID_OUT], 0);
+        let (mut covered, mut outliers) = (Bits::default(), Bits::default());
+        self.table.resize(usize::from(chunk.lpas), UNMAPPED);
         for (_, own) in self.cache.trained(number) {
             let pages = usize::from(own.last - own.first) + 1;
-            let is_run = own.model.slope == Half::ONE && own.model.group != LinearModel::NOWHERE;
-            if !is_run || pages * chunk.point_bytes <= LinearModel::BYTES || count == MOST_LAID_OUT {
+            self.looked_at += 1;
+            if own.model.group == LinearModel::NOWHERE {
+                return None;
+            }
+            if pages * chunk.point_bytes <= LinearModel::BYTES {
+                for offset in (own.first..=own.last).filter(|&offset| !bit(&covered, offset)) {
+                    self.table[usize::from(offset)] = entry(chunk.predict(self.lists, own.model, offset));
+                    set_bit(&mut outliers, offset);
+                }
+                self.looked_at += pages as u64;
+                set_bits(&mut covered, own.first, own.last);
+                continue;
+            }
+            if own.model.slope != Half::ONE || count == MOST_LAID_OUT {
                 return None;
             }
             let start = chunk.first_lpa + own.first;
             let model = LinearModel { start, base: own.model.predict(start)?, ..own.model };
             models[count] = Covering { model, ..*own };
             count += 1;
+            set_bits(&mut covered, own.first, own.last);
         }
-        let models = &mut models[..count];
-        models.sort_unstable_by_key(|own| own.first);
-        let is_whole = models.first()?.first == 0 && models.last()?.last + 1 == chunk.lpas;
-        if !is_whole || models.windows(2).any(|pair| pair[0].last + 1 != pair[1].first) {
-            return None;
+        for (offset, page) in self.cache.dirty_points(number) {
+            self.table[usize::from(offset)] = page;
+            set_bit(&mut outliers, offset);
         }
-        self.looked_at += 2 * count as u64;
-        // Sets that were trained one after the other cut a line.
-        let mut kept = 0;
-        for at in 1..count {
-            let (before, own) = (models[kept], models[at]);
-            let goes_on = before.model.group == own.model.group
-                && before.model.predict(own.model.start) == Some(own.model.base);
-            if !goes_on {
-                kept += 1;
-                models[kept] = own;
-            }
+        let mut laid_out = [0; HEADER + MOST_LAID_OUT * LinearModel::BYTES];
+        let kept = join_rows(&mut models[..count], chunk.lpas)?;
+        self.looked_at += count as u64;
+        laid_out[0] = kept.len() as u8;
+        for (own, bytes) in kept.iter().zip(laid_out[HEADER..].chunks_exact_mut(LinearModel::BYTES)) {
+            bytes.copy_from_slice(&own.model.to_bytes());
         }
-        let models = &models[..=kept];
-        let bytes = HEADER + models.len() * LinearModel::BYTES;
-        if bytes <= room {
-            page.extend_from_slice(&(models.len() as u16).to_le_bytes());
-            page.extend_from_slice(&[0; 2]);
-            models.iter().for_each(|own| page.extend_from_slice(&own.model.to_bytes()));
-        }
-        Some(bytes)
+        let old = if count == 0 { old } else { &laid_out[..HEADER + kept.len() * LinearModel::BYTES] };
+        let bytes = self.packer.add_outliers(&chunk.parts(old), &outliers, self.table, room, page)?;
+        Some((bytes, count == 0))
     }
+}
+
+/// Sorts models that cover a chunk side by side, and makes one of those that go on in each other: sets that
+/// were trained one after the other cut a line. `None`: they leave something of the chunk, or overlap. None at
+/// all are in order.
+fn join_rows(models: &mut [Covering], lpas: u16) -> Option<&[Covering]> {
+    models.sort_unstable_by_key(|own| own.first);
+    let (Some(first), Some(last)) = (models.first(), models.last()) else { return Some(&[]) };
+    let is_whole = first.first == 0 && last.last + 1 == lpas;
+    if !is_whole || models.windows(2).any(|pair| pair[0].last + 1 != pair[1].first) {
+        return None;
+    }
+    let mut kept = 0;
+    for at in 1..models.len() {
+        let (before, own) = (models[kept], models[at]);
+        let goes_on = before.model.group == own.model.group
+            && before.model.predict(own.model.start) == Some(own.model.base);
+        if !goes_on {
+            kept += 1;
+            models[kept] = own;
+        }
+    }
+    Some(&models[..=kept])
 }
 
 impl Merge for Merger<'_> {
@@ -146,18 +179,12 @@ impl Merge for Merger<'_> {
             return None;
         }
         let chunk = Map::chunk_of(&self.shape, number);
-        if !self.cache.has_trained(number) {
-            let (parts, newer) = (chunk.parts(old), self.cache.dirty_points(number));
-            if let Some(bytes) = self.packer.add_outliers(&parts, newer, room, page) {
-                self.cache.say_models_stay(number, true);
-                return Some((bytes, self.waits));
-            }
-        }
-        self.cache.say_models_stay(number, false);
-        if let Some(bytes) = self.lay_out(number, &chunk, room, page) {
-            return Some((bytes, self.waits));
-        }
-        let bytes = self.pack(number, &chunk, old, room, page);
+        let laid_out = self.lay_out(number, &chunk, old, room, page);
+        self.cache.say_models_stay(number, laid_out.is_some_and(|(_, stay)| stay));
+        let bytes = match laid_out {
+            Some((bytes, _)) => bytes,
+            None => self.pack(number, &chunk, old, room, page),
+        };
         Some((bytes, self.waits))
     }
 
@@ -203,12 +230,17 @@ impl Map {
         cause: Cause,
         at: Done,
     ) -> Result<Done> {
-        let index = records.page_of(number);
-        let range = records.range(index);
-        records.expect_page(flash, index);
-        self.cache.expect_newer(range.clone());
-        self.train_chunks(flash, range.clone());
         let shape = *self.shape();
+        let bytes_of = |map: &Map, chunk: u32| map.cache.bytes_of_newer(chunk, shape.point_bytes);
+        let counted = records.cut_unwritten(number, |chunk| bytes_of(self, chunk));
+        let index = records.page_of(number);
+        records.expect_page(flash, index);
+        self.cache.expect_newer(records.range(index));
+        self.train_chunks(flash, records.range(index));
+        // Training tells how many of them are outliers.
+        let counted = counted + records.cut_unwritten(number, |chunk| bytes_of(self, chunk));
+        let at = flash.compute_in_slices(u64::from(counted) * shape.train_ns, at);
+        let range = records.range(records.page_of(number));
         let mut waits = Done::READY;
         for chunk in range.clone().filter(|&chunk| self.cache.is_dirty(chunk)) {
             let (known, programmed) = self.cache.waits(chunk);
@@ -241,7 +273,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use nand::Geometry;
+    use nand::{Geometry, Lpn};
     use proptest::prelude::*;
 
     const SHAPE: Shape = Shape {
@@ -281,9 +313,22 @@ mod tests {
     /// The record of a chunk of which some models were trained, in this order, as it is laid out, if it is,
     /// and as it is packed.
     fn both(models: &[Covering], old: &[u8], room: usize) -> (Option<Record>, Record) {
+        both_with(models, &[], old, room)
+    }
+
+    /// The same with outliers that came later.
+    fn both_with(
+        models: &[Covering],
+        points: &[(u16, u32)],
+        old: &[u8],
+        room: usize,
+    ) -> (Option<Record>, Record) {
         let (lists, mut packer, mut table) = (lists(), Packer::new(512), Vec::new());
         let mut cache = Cache::new(2, 512, SHAPE.budget);
         models.iter().for_each(|&own| cache.train(NUMBER, own, Done::READY));
+        for &(offset, ppn) in points {
+            cache.set(Lpn(512 * NUMBER + u32::from(offset)), ppn, Done::READY, false);
+        }
         let mut merger = Merger {
             shape: SHAPE,
             lists: &lists,
@@ -298,9 +343,9 @@ mod tests {
         };
         let chunk = Map::chunk_of(&SHAPE, NUMBER);
         let (mut laid_out, mut packed) = (Vec::new(), Vec::new());
-        let bytes = merger.lay_out(NUMBER, &chunk, room, &mut laid_out);
+        let bytes = merger.lay_out(NUMBER, &chunk, old, room, &mut laid_out);
         let packed_bytes = merger.pack(NUMBER, &chunk, old, room, &mut packed);
-        (bytes.map(|bytes| (bytes, laid_out)), (packed_bytes, packed))
+        (bytes.map(|(bytes, _)| (bytes, laid_out)), (packed_bytes, packed))
     }
 
     /// A run of slope 1 over some offsets, anchored `before` LPAs before its first one.
@@ -344,6 +389,39 @@ mod tests {
                 let (laid_out, packed) = both(&trained, old, room);
                 prop_assert_eq!(laid_out.is_some(), is_whole);
                 prop_assert!(!is_whole || laid_out == Some(packed));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_laid_out_leads_where_the_packed_record_does(
+            cut in prop_oneof![Just(None), (3u16..509).prop_map(Some)],
+            has_old in any::<bool>(),
+            models in prop::collection::vec((0u16..510, 1u16..4, 0u16..4, 0u16..1500, 0usize..40), 0..40),
+            points in prop::collection::vec((0u16..512, 0u32..4000), 0..40),
+        ) {
+            let (_, (_, old)) = both(&[run(3..400, 3, 77, 0), run(100..110, 2, 9, 0)], &[], 4000);
+            let mut trained: Vec<Covering> = Vec::new();
+            let mut large = cut.map_or(vec![], |cut| vec![run(0..cut, 0, 5, 0), run(cut..512, 2, 900, 0)]);
+            for (first, pages, group, base, place) in models {
+                if place == 0 {
+                    trained.extend(large.pop());
+                }
+                trained.push(run(first..(first + pages).min(512), group, base, 0));
+            }
+            trained.extend(large);
+            let old = if has_old { &old[..] } else { &[] };
+            let (laid_out, packed) = both_with(&trained, &points, old, 4000);
+            let has_long = trained.iter().any(|own| (3..510).contains(&(own.last - own.first + 1)));
+            prop_assert!(laid_out.is_some() || has_long || has_old);
+            if let Some((bytes, record)) = laid_out {
+                let (chunk, lists) = (Map::chunk_of(&SHAPE, NUMBER), lists());
+                let (mut found, mut right) = (Vec::new(), Vec::new());
+                chunk.decode(&lists, &record, &mut found);
+                chunk.decode(&lists, &packed.1, &mut right);
+                prop_assert_eq!(bytes, record.len());
+                prop_assert_eq!(found, right);
             }
         }
     }

@@ -21,7 +21,7 @@ mod replacement;
 
 use super::linear::LinearModel;
 use super::offsets::{bit, has_clear, set_bits, Bits, MOST_LPAS};
-use super::record::{identifier_bytes, Covering, Parts};
+use super::record::{identifier_bytes, Covering, Parts, HEADER};
 use crate::bits;
 use crate::cmt::entries::{Entries, Entry};
 use crate::list::{linked, Links, List, NONE};
@@ -629,6 +629,18 @@ impl Cache {
     /// Whether there are such models.
     pub fn has_trained(&self, chunk: u32) -> bool {
         self.nodes[chunk as usize].trained_count > 0
+    }
+
+    /// About the bytes that the first record of a chunk takes, as if models were found for all log mappings; 0:
+    /// nothing of it is newer than on flash.
+    pub fn bytes_of_newer(&self, chunk: u32, point_bytes: usize) -> usize {
+        let node = &self.nodes[chunk as usize];
+        if !node.is_dirty() {
+            return 0;
+        }
+        let (models, outliers) = (usize::from(node.trained_count.max(1)), node.dirty);
+        let identifier = identifier_bytes(u32::from(outliers), self.lpas) as usize;
+        HEADER + models * LinearModel::BYTES + identifier + usize::from(outliers) * point_bytes
     }
 
     /// The offset and entry of each point mapping of a chunk that is newer than flash, ascending.
