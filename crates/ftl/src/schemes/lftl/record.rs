@@ -354,9 +354,10 @@ impl Packer {
         bytes
     }
 
-    /// Makes the record of a chunk of which nothing changed but that some LPAs, `newer`, are outliers now, with
-    /// their entries in `table`: its models stay. Appends it if it takes no more than `room` bytes, and returns its
-    /// bytes. `None`: a model has so few members left that [`Packer::pack`] makes a shorter record.
+    /// Makes the record of a chunk of which nothing changed but that some LPAs, `newer`, are outliers now,
+    /// with their entries in `table`: its models stay. Appends it if it takes no more than `room` bytes,
+    /// and returns its bytes. `None`: a model has so few members left that [`Packer::pack`] makes a shorter
+    /// record.
     pub fn add_outliers(
         &mut self,
         old: &Parts<'_>,

@@ -91,13 +91,13 @@ impl Merger<'_> {
         self.packer.pack(chunk, self.lists, self.table, &known, room, page)
     }
 
-    /// Makes the record of a chunk whose models stay, or are all new ones side by side, each anchored where it
-    /// begins in the chunk: what else is newer are outliers. New models of one or two pages are, too, as
+    /// Makes the record of a chunk whose models stay, or are all new ones side by side, each anchored where
+    /// it begins in the chunk: what else is newer are outliers. New models of one or two pages are, too, as
     /// their point mappings take no more bytes. `None`: the chunk is not of that kind, or another record is
     /// shorter. Returns its bytes, and whether its models are those of the old one.
     ///
-    /// A device that was filled in sequence is made of such chunks. Packed LPA by LPA, those of 30 GiB take the
-    /// controller a second.
+    /// A device that was filled in sequence is made of such chunks. Packed LPA by LPA, those of 30 GiB take
+    /// the controller a second.
     fn lay_out(
         &mut self,
         number: u32,
@@ -151,8 +151,8 @@ impl Merger<'_> {
 }
 
 /// Sorts models that cover a chunk side by side, and makes one of those that go on in each other: sets that
-/// were trained one after the other cut a line. `None`: they leave something of the chunk, or overlap. None at
-/// all are in order.
+/// were trained one after the other cut a line. `None`: they leave something of the chunk, or overlap. None
+/// at all are in order.
 fn join_rows(models: &mut [Covering], lpas: u16) -> Option<&[Covering]> {
     models.sort_unstable_by_key(|own| own.first);
     let (Some(first), Some(last)) = (models.first(), models.last()) else { return Some(&[]) };

@@ -631,8 +631,8 @@ impl Cache {
         self.nodes[chunk as usize].trained_count > 0
     }
 
-    /// About the bytes that the first record of a chunk takes, as if models were found for all log mappings; 0:
-    /// nothing of it is newer than on flash.
+    /// About the bytes that the first record of a chunk takes, as if models were found for all log
+    /// mappings; 0: nothing of it is newer than on flash.
     pub fn bytes_of_newer(&self, chunk: u32, point_bytes: usize) -> usize {
         let node = &self.nodes[chunk as usize];
         if !node.is_dirty() {
