@@ -51,10 +51,9 @@
 //!   often, and long requests, wait in the queue of one die. A page in a later bin is no harm: it is invalid
 //!   when its group is merged, and its place is free some bins later. A page in an earlier bin would keep
 //!   that bin's blocks.
-//! - **A burst goes to any later bin** whose log block is on a die that has no work; where there is
-//!   none, to the die that has the least. Of 64 dies the few next bins have four
-//!   or five, and a burst of fifty pages would wait on them. Few pages come in bursts that long, so the room
-//!   that they keep for longer is little.
+//! - **A burst goes to any later bin** whose log block is on a die that has no work; where there is none, to
+//!   the die that has the least. Of 64 dies the few next bins have four or five, and a burst of fifty pages
+//!   would wait on them. Few pages come in bursts that long, so the room that they keep for longer is little.
 //! - **A burst opens more log blocks**, one for a page that would else wait behind another host page on
 //!   each die that it may go to. They are full sooner or later, and then hold what their bin's next log block
 //!   would; until then each has lost half a block, so they are a sixteenth of the log at most, and are opened
@@ -73,11 +72,11 @@
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
 //!   different dies. With one a bin, and fewer bins than dies, some dies take no host page at all while
 //!   others have a queue.
-//! - **A bin opens one more log block** when all dies that its page may go to have work, and
-//!   each of its own open blocks takes more than one of every 32 pages (on 64 dies). The groups that are
-//!   written most wait for few bins, so most pages go to the log blocks of these, and to their dies. A block
-//!   that takes so many pages is full soon, so little room is lost. Uniform writes go to all bins alike, and
-//!   hardly a bin takes that many.
+//! - **A bin opens one more log block** when all dies that its page may go to have work, and each of its own
+//!   open blocks takes more than one of every 32 pages (on 64 dies). The groups that are written most wait
+//!   for few bins, so most pages go to the log blocks of these, and to their dies. A block that takes so many
+//!   pages is full soon, so little room is lost. Uniform writes go to all bins alike, and hardly a bin takes
+//!   that many.
 //! - **Copies are placed as pages of the host are.** What a compaction copies would else stand in the queue
 //!   of one die, up to a block of pages at a time.
 //! - **Blocks are erased together**, one on each die, when there are as many as merges may be under way, or

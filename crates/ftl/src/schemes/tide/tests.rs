@@ -173,7 +173,7 @@ fn a_sequence_from_the_middle_of_a_region_copies_what_it_leaves_out() {
     };
     // 1.71 when only whole regions are written so, from 1.66 to 1.74 with eight seeds.
     let amplification = (1..=4).map(|seed| written(seed).0).sum::<f64>() / 4.0;
-    assert!(amplification < 1.63, "{amplification}");
+    assert!(amplification < 1.6, "{amplification}");
     let (_, mut device) = written(9);
     // The first page of the region is another one now, and so are pages in the middle.
     write(&mut device, [0, 7, 900, 901].into_iter(), 1);
