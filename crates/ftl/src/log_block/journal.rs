@@ -25,6 +25,8 @@ pub(super) struct Journal {
     pub(super) pages: u32,
     most_pages: u32,
     most_blocks: u32,
+    /// When all that was written of it so far is on flash.
+    pub(super) written: Done,
     buffer: Vec<u8>,
     words: Vec<u32>,
 }
@@ -37,6 +39,7 @@ impl Journal {
             per_page,
             blocks: Vec::new(),
             pages: 0,
+            written: Done::READY,
             most_pages: journal_pages(page_bytes, layout),
             most_blocks: blocks_while_running(page_bytes, layout),
             buffer: vec![0; page_bytes as usize],
@@ -154,6 +157,7 @@ impl Core {
             let from = Source::Metadata(&self.journal.buffer[..length]);
             let (kind, cause) = (PageKind::Metadata, Cause::Checkpoint);
             if let Some((_, done)) = self.pool.append(flash, block, kind, id, content, from, cause, at)? {
+                self.journal.written = flash.join(self.journal.written, done);
                 return Ok(done);
             }
         }

@@ -326,8 +326,9 @@ impl Core {
     /// The page programmed at `ppn` holds `lpn` from now on, in the log or in place.
     pub(crate) fn record<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, ppn: Ppn, in_log: bool) {
         let (logical, offset) = self.place(lpn);
-        self.forget_at(flash, logical, offset);
-        self.pool.validate(flash, ppn);
+        let block = self.pool.place_of(ppn).0;
+        self.forget_at(flash, logical, offset, block);
+        self.pool.validate_in(flash, block, ppn);
         if in_log {
             let slot = self.slot_at(logical, offset);
             self.log[slot] = ppn.0;
@@ -338,10 +339,11 @@ impl Core {
     /// Unmaps `lpn`. Returns whether it was mapped.
     pub(crate) fn forget<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn) -> bool {
         let (logical, offset) = self.place(lpn);
-        self.forget_at(flash, logical, offset)
+        self.forget_at(flash, logical, offset, NONE)
     }
 
-    fn forget_at<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32, offset: u32) -> bool {
+    /// Unmaps the page at an offset, which a page of the block `by` has superseded; [`NONE`]: none has.
+    fn forget_at<N: Nand>(&mut self, flash: &mut Flash<N>, logical: u32, offset: u32, by: u32) -> bool {
         let slot = self.slot_at(logical, offset);
         let (block, old) = match std::mem::replace(&mut self.log[slot], NONE) {
             NONE => {
@@ -351,7 +353,7 @@ impl Core {
             }
             old => (self.pool.place_of(Ppn(old)).0, Ppn(old)),
         };
-        self.pool.invalidate_in(flash, block, old);
+        self.pool.invalidate_in(flash, block, old, by);
         if self.watches && self.pool.valid(block) == 0 && self.is_log(block) {
             self.emptied.push(block);
         }
@@ -454,14 +456,19 @@ impl Core {
         cause: Cause,
     ) -> Result<Done, Fault> {
         self.write_pending(flash)?;
-        match std::mem::replace(&mut self.roles[block as usize], Role::Unused) {
+        let role = std::mem::replace(&mut self.roles[block as usize], Role::Unused);
+        let after = match self.pool.superseded(block).filter(|_| role != Role::Metadata) {
+            Some(superseded) => flash.join(superseded, self.journal.written),
+            None => flash.settle(),
+        };
+        match role {
             Role::Log => self.log_count -= 1,
             Role::Data(logical) if self.data[logical as usize] == block => {
                 self.data[logical as usize] = NONE;
             }
             _ => {}
         }
-        self.pool.erase(flash, block, cause, Done::READY)
+        self.pool.erase(flash, block, cause, after)
     }
 
     /// Whether `block` is a log block in which nothing is valid.

@@ -31,13 +31,25 @@ struct Block {
     valid: u32,
     /// What programs of the first row wait for.
     gate: Done,
+    /// The program of its last page, of a block that is one NAND block.
+    last: Done,
+    /// The programs of what superseded its pages, of a block that is one NAND block.
+    superseded: Done,
     links: Links,
 }
 
 linked!(Block);
 
-const UNUSED: Block =
-    Block { used: false, opening: 0, next: 0, valid: 0, gate: Done::READY, links: Links::NONE };
+const UNUSED: Block = Block {
+    used: false,
+    opening: 0,
+    next: 0,
+    valid: 0,
+    gate: Done::READY,
+    last: Done::READY,
+    superseded: Done::READY,
+    links: Links::NONE,
+};
 
 /// Free NAND blocks of a unit, each with the completion of its erase and when it was freed.
 type Line = VecDeque<(Pbn, Done, u64)>;
@@ -76,9 +88,10 @@ pub struct Pool {
     /// Pages that were programmed.
     programmed: u64,
     suspect: Vec<bool>,
-    /// NAND blocks of erased blocks that are erased when there are so many: one that is erased keeps its die
-    /// busy for long, and requests that want all dies wait less often when dies are busy together.
-    pending: VecDeque<(Pbn, Cause)>,
+    /// NAND blocks of erased blocks that are erased when there are so many, each with what it waits for. One
+    /// that is erased keeps its die busy for long, and requests that want all dies wait less often when dies
+    /// are busy together.
+    pending: VecDeque<(Pbn, Cause, Done)>,
     together: u32,
     /// By unit, while that is done.
     is_erased: Vec<bool>,
@@ -299,11 +312,23 @@ impl Pool {
         self.blocks[block as usize].valid += 1;
     }
 
-    /// Records that a page of a block is not needed any more.
+    /// Records that a page of a block is not needed any more: the last page of the block `by` has superseded
+    /// it, or one before that; [`NONE`]: it was trimmed.
     #[inline]
-    pub(crate) fn invalidate_in<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, ppn: Ppn) {
+    pub(crate) fn invalidate_in<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, ppn: Ppn, by: u32) {
         flash.space.invalidate(ppn);
         self.blocks[block as usize].valid -= 1;
+        if self.units == 1 && by != NONE {
+            let last = self.blocks[by as usize].last;
+            let it = &mut self.blocks[block as usize];
+            it.superseded = flash.join(it.superseded, last);
+        }
+    }
+
+    /// When whatever superseded the pages of a block is on flash, as far as that is known: of a block that is
+    /// one NAND block, whose pages are programmed in order.
+    pub(crate) fn superseded(&self, block: u32) -> Option<Done> {
+        (self.units == 1).then(|| self.blocks[block as usize].superseded)
     }
 
     /// Opens a block. `host`: it will take what the host writes, and so keeps the reserve in time.
@@ -435,7 +460,8 @@ impl Pool {
         }
         match flash.program_page(ppn, oob, from, cause, after) {
             Ok(done) => {
-                self.blocks[block as usize].next = position + 1;
+                let it = &mut self.blocks[block as usize];
+                (it.next, it.last) = (position + 1, done);
                 Ok(Some((ppn, done)))
             }
             Err(Fault::ProgramFailed { .. }) => {
@@ -478,9 +504,8 @@ impl Pool {
         }
     }
 
-    /// Erases an emptied block and frees it. Waits for `after` and for every program so far: for the copies
-    /// made out of it, and for whatever superseded its pages. NAND blocks that fail, or in which a
-    /// program failed, are retired.
+    /// Erases an emptied block and frees it, `after` the copies made out of it, and whatever superseded its
+    /// pages, are on flash. NAND blocks that fail, or in which a program failed, are retired.
     pub(crate) fn erase<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -490,8 +515,6 @@ impl Pool {
     ) -> Result<Done, Fault> {
         let it = self.blocks[block as usize];
         assert!(it.used && it.valid == 0, "block {block} erased with {} valid pages", it.valid);
-        let settled = flash.settle();
-        let after = flash.join(settled, after);
         let mut done = after;
         for position in 0..self.units {
             let slot = (block * self.units + position) as usize;
@@ -501,7 +524,7 @@ impl Pool {
             }
             self.owner[member.0 as usize] = (NONE, 0);
             if self.together > 1 {
-                self.pending.push_back((member, cause));
+                self.pending.push_back((member, cause, after));
             } else {
                 done = self.free_member(flash, member, after, done, cause)?;
             }
@@ -521,16 +544,15 @@ impl Pool {
     /// Erases what is to be erased together, one NAND block on each parallel unit.
     fn erase_pending<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
         self.erased_at = self.programmed;
-        let settled = flash.settle();
-        let mut done = settled;
+        let mut done = Done::READY;
         self.is_erased.fill(false);
         for _ in 0..self.pending.len() {
-            let Some((member, cause)) = self.pending.pop_front() else { break };
+            let Some((member, cause, after)) = self.pending.pop_front() else { break };
             let unit = self.geometry.unit_of(member) as usize;
             if std::mem::replace(&mut self.is_erased[unit], true) {
-                self.pending.push_back((member, cause));
+                self.pending.push_back((member, cause, after));
             } else {
-                done = self.free_member(flash, member, settled, done, cause)?;
+                done = self.free_member(flash, member, after, done, cause)?;
             }
         }
         Ok(done)
@@ -585,7 +607,7 @@ impl Pool {
                 return Err(format!("NAND block {} is free but written or bad", member.0).into());
             }
         }
-        for &(member, _) in &self.pending {
+        for &(member, ..) in &self.pending {
             seen[member.0 as usize] += 1;
         }
         for block in (0..self.numbers()).filter(|&block| self.is_used(block)) {

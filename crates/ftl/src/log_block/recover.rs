@@ -347,7 +347,9 @@ impl<N: Nand> Recovery<'_, N> {
         let mut logs = Vec::new();
         for (opening, &block) in blocks {
             if self.core.pool.valid(block) == 0 {
-                self.at = self.core.pool.erase(self.flash, block, Cause::Recovery, self.at)?;
+                let settled = self.flash.settle();
+                let after = self.flash.join(settled, self.at);
+                self.at = self.core.pool.erase(self.flash, block, Cause::Recovery, after)?;
                 continue;
             }
             self.core.pool.reopen(self.flash, block);

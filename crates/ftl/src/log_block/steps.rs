@@ -126,7 +126,7 @@ impl Core {
             return self.release(flash, block, Cause::Merge).map(|_| false);
         }
         for (offset, _) in (0..).zip(&merging.staged).filter(|(_, &staged)| staged) {
-            self.forget_at(flash, logical, offset);
+            self.forget_at(flash, logical, offset, block);
             self.pool.validate_in(flash, block, self.pool.page(block, offset));
         }
         if self.pool.valid(block) == 0 {
