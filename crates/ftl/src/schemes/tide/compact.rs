@@ -13,8 +13,11 @@
 use super::timetable::LEAD;
 use super::{Tide, COMPACTED, KEPT};
 use crate::flash::Flash;
-use crate::log_block::{Core, Layout};
+use crate::log_block::Core;
 use nand::{Done, Fault, Nand};
+
+/// Pages of room that are priced: enough for a price that is hardly rounded.
+const PRICED: u32 = 64;
 
 /// What a block pays is counted in so many parts of what it costs.
 const PARTS: u64 = 256;
@@ -23,27 +26,15 @@ const PARTS: u64 = 256;
 const LEAST: u64 = 4;
 
 /// What is known for compaction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Compaction {
     /// The log block that is emptied, and the position up to which that is done.
     under_way: Option<(u32, u32)>,
     /// Pages that had been written to the log when a block was looked for last.
     looked: u64,
-    block_pages: u32,
-    /// Pages that merges copy for a page of room, in 1/64, a mean of the last merges.
-    price: u32,
 }
 
 impl Compaction {
-    pub(super) fn new(layout: &Layout) -> Compaction {
-        Compaction { under_way: None, looked: 0, block_pages: layout.block_pages, price: 64 }
-    }
-
-    /// A group with so many pages in the log is merged.
-    pub(super) fn merges(&mut self, pages: u32) {
-        self.price = (63 * self.price + 64 * self.block_pages / pages) / 64;
-    }
-
     /// A log block was erased.
     pub(super) fn erased(&mut self, unit: u32) {
         self.under_way = self.under_way.filter(|&(other, _)| other != unit);
@@ -81,11 +72,12 @@ impl Tide {
         }
         self.compaction.looked = self.log_pages + u64::from(self.block_pages / 4);
         let far = u64::from(self.table.ahead());
+        let price = u64::from(self.gathered.price_of(PRICED, self.block_pages));
         let worth = self.table.units_ahead(LEAD + 1).filter_map(|(ahead, unit)| {
             let valid = u64::from(core.pool.valid(unit));
             let room = u64::from(self.block_pages) - valid;
-            let gain = room * u64::from(ahead).min(far) * u64::from(self.compaction.price);
-            let costs = 64 * far * valid.max(1);
+            let gain = room * u64::from(ahead).min(far) * price;
+            let costs = u64::from(PRICED) * far * valid.max(1);
             // Most blocks do not pay, and need no division.
             let pays = (gain > LEAST * costs).then(|| PARTS * gain / costs)?;
             let is_sure = self.map.as_ref().is_none_or(|map| map.is_sure(unit));

@@ -39,7 +39,7 @@ impl Tide {
     /// Copies a page of a compaction, or of one of the merges under way, and begins others. `false`: nothing
     /// is in the log.
     pub(super) fn step<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
-        if self.compact(core, flash)? {
+        if self.step_rise(core, flash)? || self.compact(core, flash)? {
             return Ok(true);
         }
         if self.active < self.merges.len() && self.begin(core, flash)? {
@@ -182,7 +182,6 @@ impl Tide {
         }
         flash.counters.count(&MERGED_PAGES, u64::from(pages));
         self.gathered.merges(pages);
-        self.compaction.merges(pages);
         self.active += 1;
         bits::set(&mut self.merging, group, true);
         self.lane_of(group).is_busy = true;

@@ -9,7 +9,7 @@
 //! | compaction | [`Compaction`] | `compact.rs` |
 //! | a group that is put off | [`Tide::put_off`] | `put_off.rs` |
 //! | places of log pages on flash | [`LogMap`] | `map.rs` |
-//! | a sequence that becomes homes | [`Rises`] | `rise.rs` |
+//! | a sequence that becomes homes | [`Rises`] | `rise.rs`, `lengths.rs` |
 //! | what is in memory | [`memory::parts`] | `memory.rs` |
 //!
 //! A page is at home, at its offset in its group's home, or in the log. Which pages the log holds is in
@@ -70,6 +70,11 @@
 //!   the last merges of a bin are all on a few dies, which then get every step, and each host request that
 //!   wants one of them waits. Near is a quarter before and behind, and equal bins are taken by turns: the
 //!   groups that a long request writes to would else all take one bin, whose log block is on one die.
+//! - **A sequence goes straight to homes if that will cost less than the log**, as far as the sequences
+//!   before it say how far it will go. A length from which all do is wrong for someone: files of 64 MiB lose
+//!   their first pages to the log, and segments of 2 MiB begin regions that they do not end.
+//! - **What a page of the log costs** is what the last merges copied for the pages that they freed, as a
+//!   ratio of sums. A mean of ratios is led by the groups that had a page or two.
 //! - **Steps a written page:** what the front bin still has to copy, by the pages that can be written before
 //!   the log is full. So no write finds the log full, and none waits for a merge to end.
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
@@ -92,6 +97,7 @@
 //!   order because a place on flash costs a read of one page, and an early merge copies of a whole group.
 
 mod compact;
+mod lengths;
 mod map;
 mod memory;
 mod merges;
@@ -439,7 +445,8 @@ impl Tide {
             Some(_) => (self.active as u32 * self.block_pages, KEPT),
             None => {
                 let groups = self.table.groups_in(self.table.front());
-                (groups * self.block_pages + begun, KEPT + self.tail() + self.rises.room())
+                let left = begun + self.left_in_rises();
+                (groups * self.block_pages + left, KEPT + self.tail() + self.rises.room())
             }
         };
         let pages = self.room(core).saturating_sub(kept) * self.block_pages;
@@ -501,7 +508,7 @@ impl Policy for Tide {
             Parameter {
                 name: "sequence",
                 default: "0",
-                what: "pages of a sequence that goes straight to homes; 0 for half a block on each parallel unit",
+                what: "pages of a sequence that goes straight to homes; 0 for as many as pay",
             },
         ],
         stats: &[SWITCH_MERGES, FULL_MERGES, LOG_PAGES, MERGED_PAGES, HOME_PAGES, BINS, EARLY, COMPACTED, PUT_OFF],
@@ -562,7 +569,7 @@ impl Policy for Tide {
             turn: 0,
             merging: vec![0; groups.div_ceil(64) as usize],
             block_pages: layout.block_pages,
-            compaction: Compaction::new(layout),
+            compaction: Compaction::default(),
             gathered: Gathered::default(),
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
             calm: 0,
@@ -639,7 +646,7 @@ impl Policy for Tide {
         self.make_room(core, flash)?;
         let at = self.make_memory(core, flash, at)?;
         let (group, offset) = core.place(page.lpn);
-        self.rises.see(page);
+        self.rises.see(page, &self.gathered);
         if let Some(map) = &mut self.map {
             map.supersedes(core, page.lpn);
         }

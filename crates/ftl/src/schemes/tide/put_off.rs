@@ -18,7 +18,7 @@ use crate::log_block::Core;
 use nand::{Done, Fault, Lpn, Nand};
 
 /// A group is put off if its log pages are at most such a part of it: else the copies cost much of a merge.
-const PARTS: u32 = 4;
+pub(super) const PARTS: u32 = 4;
 
 /// Merges that the mean is taken of, when the oldest count for little.
 const RECENT: u32 = 512;
@@ -40,6 +40,15 @@ impl Gathered {
             (self.pages, self.groups) = (self.pages / 2, self.groups / 2);
         }
         (self.pages, self.groups) = (self.pages + pages, self.groups + 1);
+    }
+
+    /// Pages that merges of groups of `block_pages` copy for the room of so many log pages. Before the first
+    /// merge a page costs one.
+    pub(super) fn price_of(&self, pages: u32, block_pages: u32) -> u32 {
+        match self.pages {
+            0 => pages,
+            merged => (u64::from(pages) * u64::from(self.groups * block_pages) / u64::from(merged)) as u32,
+        }
     }
 
     /// How often the pages of the mean group are so many.
@@ -122,9 +131,10 @@ mod tests {
     #[test]
     fn the_mean_forgets() {
         let mut gathered = Gathered::default();
-        assert_eq!(gathered.times(60, 1), 0);
+        assert_eq!((gathered.times(60, 1), gathered.price_of(10, 64)), (0, 10));
         (0..RECENT).for_each(|_| gathered.merges(4));
         assert_eq!((gathered.times(60, 4), gathered.times(60, 1)), (60, 240));
+        assert_eq!(gathered.price_of(10, 64), 160);
         (0..4 * RECENT).for_each(|_| gathered.merges(32));
         assert!((56..=60).contains(&gathered.times(60, 32)), "{gathered:?}");
     }

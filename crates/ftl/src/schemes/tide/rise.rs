@@ -1,16 +1,22 @@
 //! A sequence goes straight to new homes.
 //!
-//! When a long sequence comes to a region (the groups that consecutive pages lie in by turns), each group of
-//! it gets a log block in which its pages stand in place. When the last page is written, these blocks become
-//! the homes, and the old homes are erased: no page is copied. When the sequence ends before, they are log
+//! When a sequence comes to a region (the groups that consecutive pages lie in by turns), each group of it
+//! gets a log block in which its pages stand in place. When the last page is written, these blocks become
+//! the homes, and the old homes are erased: no page is copied. When the sequence ends before, what is missing
+//! is copied in steps, where a merge would copy the whole group. Blocks that hold a fourth or less become log
 //! blocks like others.
 //!
-//! A sequence that begins or becomes long in the middle of a region, or leaves some pages out, has the pages
+//! A sequence is written so if that will cost less than the log ([`Rises::pays`]). Whether it will come to
+//! the end of the region, the sequences before it say ([`Lengths`]).
+//!
+//! A sequence that begins in the middle of a region, or leaves some pages out, has the pages
 //! before it copied first. That is less than a merge of the group would copy, and a file system that takes
 //! the next free space goes on there with its next file. The pages that are left out are copied only for a
 //! sequence that is long again behind them: a single page further on would else take the place of all
 //! between. Where places of log pages are on flash, a region is written from its first page or not at all.
 
+use super::lengths::{Lengths, WHOLE};
+use super::put_off::{Gathered, PARTS};
 use super::{Tide, HOME_PAGES, KEPT};
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -21,6 +27,9 @@ use nand::{Done, Fault, Lpn, Nand};
 
 /// Sequences that are followed at the same time.
 const SEQUENCES: usize = 8;
+
+/// A region is left when the host has written so many times its pages without going on with it.
+const STALE: u32 = 2;
 
 /// Requests each of which begins where the one before ended.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +51,10 @@ struct Rise {
     /// By group of the region; [`NONE`] for those that have no block yet, or no more.
     blocks: Vec<u32>,
     used: u64,
+    /// Pages still to be copied, of a region that no sequence writes any more.
+    left: Option<u32>,
+    /// The group that is asked first for the next of these.
+    turn: u32,
 }
 
 /// What is known of sequences.
@@ -55,23 +68,32 @@ pub(super) struct Rises {
     until: u64,
     /// Pages of a region.
     span: u32,
-    /// Pages of a sequence that may write a whole region.
+    /// Pages of a sequence that may write a whole region; 0: as many as pay.
     long: u32,
+    lengths: Lengths,
+    /// Pages that the log has room for.
+    log_pages: u64,
+    /// Whether the request that is written may begin a region where it is.
+    may_begin: bool,
     width: u32,
 }
 
 impl Rises {
-    /// No sequence so far; those of `long` pages are written as regions, 0 for half a region.
+    /// No sequence so far; those of `long` pages are written as regions, 0 for as many as pay.
     pub(super) fn new(layout: &Layout, long: u32) -> Rises {
         let span = layout.width * layout.block_pages;
-        let idle = Rise { region: NONE, next: 0, blocks: vec![NONE; layout.width as usize], used: 0 };
+        let blocks = vec![NONE; layout.width as usize];
+        let idle = Rise { region: NONE, next: 0, blocks, used: 0, left: None, turn: 0 };
         Rises {
             sequences: [Sequence::default(); SEQUENCES],
             rises: vec![idle; Rises::most(layout) as usize],
             clock: 0,
             until: 0,
             span,
-            long: if long == 0 { (span / 2).max(1) } else { long },
+            long,
+            lengths: Lengths::default(),
+            log_pages: u64::from(layout.log_blocks * layout.block_pages),
+            may_begin: false,
             width: layout.width,
         }
     }
@@ -83,7 +105,8 @@ impl Rises {
 
     /// Bytes for regions and sequences.
     pub(super) fn bytes(layout: &Layout) -> u64 {
-        16 * SEQUENCES as u64 + u64::from(Rises::most(layout)) * (12 + 4 * u64::from(layout.width))
+        let rises = u64::from(Rises::most(layout)) * (20 + 4 * u64::from(layout.width));
+        16 * SEQUENCES as u64 + Lengths::BYTES + rises
     }
 
     /// Log blocks to be kept for a region that will be begun.
@@ -101,8 +124,8 @@ impl Rises {
         blocks.filter(|&block| block != NONE)
     }
 
-    /// Follows the host's sequences.
-    pub(super) fn see(&mut self, page: HostPage) {
+    /// Follows the host's sequences. `gathered` says what a page of the log costs.
+    pub(super) fn see(&mut self, page: HostPage, gathered: &Gathered) {
         self.clock += 1;
         if !page.is_first() || self.rises.is_empty() {
             return;
@@ -111,20 +134,39 @@ impl Rises {
         let oldest = (0..SEQUENCES).min_by_key(|&at| self.sequences[at].used).unwrap_or(0);
         let it = &mut self.sequences[goes_on.unwrap_or(oldest)];
         let before = if goes_on.is_some() { it.pages } else { 0 };
-        *it = Sequence {
-            next: page.base.0 + page.size,
-            pages: before.saturating_add(page.size),
-            used: self.clock,
-        };
-        if it.pages >= self.long / 2 {
+        if before == 0 && it.pages > 0 {
+            self.lengths.ends(it.pages);
+        }
+        let pages = before.saturating_add(page.size);
+        *it = Sequence { next: page.base.0 + page.size, pages, used: self.clock };
+        self.may_begin = self.pays(pages, page.size, page.base.0 % self.span, gathered);
+        if self.pays(pages, 0, 0, gathered) {
             self.until = self.clock + u64::from(self.span);
         }
     }
 
-    /// Whether the request of `page` goes on a long sequence: it may write a whole region.
-    fn is_long(&self, page: HostPage) -> bool {
-        let end = page.base.0 + page.size;
-        self.sequences.iter().any(|it| it.next == end && it.pages >= self.long)
+    /// Whether a sequence of `pages`, of which `coming` are to be written, should begin a region `within` it.
+    ///
+    /// In the log each page of a region costs what others do, and all of them no more than a merge of each
+    /// group. So much is saved, but for the copies of what is in front of `within`, if the sequence comes to
+    /// the end of the region. If it does not, these copies are lost, merges come before their time, and the
+    /// blocks of the region are held until it is left: so much room, for such a part of the time that a page
+    /// waits in the log.
+    fn pays(&self, pages: u32, coming: u32, within: u32, gathered: &Gathered) -> bool {
+        if self.long > 0 {
+            return pages >= self.long;
+        }
+        if pages < self.width {
+            return false;
+        }
+        let left = self.span - within;
+        let (reach, mean) = self.lengths.go_on(pages, left.saturating_sub(coming));
+        let price = |pages| gathered.price_of(pages, self.span / self.width);
+        let in_log = |pages: u32| u64::from(price(pages).min(self.span));
+        let saved = in_log(left).saturating_sub(within.into());
+        let held = u64::from(price(self.span)) * u64::from(STALE * self.span) / self.log_pages;
+        let lost = u64::from(within + self.span) - in_log(coming.min(left) + mean) + held;
+        reach * saved > (WHOLE - reach) * lost
     }
 }
 
@@ -141,18 +183,25 @@ impl Tide {
         let region = group / self.rises.width;
         let within = lpn.0 - region * self.rises.span;
         let may_copy = self.map.is_none() && !Tide::is_merging(self, group);
-        let takes = |rise: &Rise| rise.region == region && rise.next == within;
+        let takes = |rise: &Rise| rise.region == region && rise.next == within && rise.left.is_none();
         let Some(index) = self.rises.rises.iter().position(takes) else { return Ok(None) };
         let place = (group % self.rises.width) as usize;
         let mut block = self.rises.rises[index].blocks[place];
+        let written = if block == NONE { 0 } else { core.pool.next(block) };
+        if written < offset && !may_copy {
+            // The region goes on behind it.
+            self.rises.rises[index].next = within + 1;
+            let is_last = within + 1 == core.layout().pages_of(region);
+            return if is_last { self.end_rise(core, flash, index).map(|()| None) } else { Ok(None) };
+        }
         if block == NONE {
             if self.room(core) == 0 {
-                return self.end_rise(core, flash, index).map(|()| None);
+                return self.leave_rise(core, flash, index).map(|()| None);
             }
             block = core.open_log_on(flash, core.layout().unit_of(group))?;
             self.rises.rises[index].blocks[place] = block;
         }
-        if core.pool.next(block) < offset && !(may_copy && core.copy_up_to(flash, group, block, offset)?) {
+        if written < offset && !core.copy_up_to(flash, group, block, offset)? {
             return self.end_rise(core, flash, index).map(|()| None);
         }
         let rise = &mut self.rises.rises[index];
@@ -172,13 +221,19 @@ impl Tide {
     pub(super) fn begin_rise(&mut self, core: &Core, page: HostPage, group: u32) -> bool {
         let (region, width) = (group / self.rises.width, self.rises.width);
         let within = page.lpn.0 - region * self.rises.span;
-        if (within > 0 && self.map.is_some()) || !self.rises.is_long(page) {
+        if within == 0 && !page.is_first() {
+            let end = page.base.0 + page.size;
+            let it = self.rises.sequences.iter().find(|it| it.next == end && it.pages >= page.size);
+            let coming = end - page.lpn.0;
+            self.rises.may_begin = it.is_some_and(|it| self.rises.pays(it.pages, coming, 0, &self.gathered));
+        }
+        if !self.rises.may_begin || (within > 0 && self.map.is_some()) {
             return false;
         }
         let clock = self.rises.clock;
         if let Some(rise) = self.rises.rises.iter_mut().find(|rise| rise.region == region) {
             // It goes on behind what it leaves out.
-            let goes_on = rise.next < within;
+            let goes_on = rise.next < within && rise.left.is_none();
             rise.next = rise.next.max(within);
             return goes_on;
         }
@@ -198,53 +253,127 @@ impl Tide {
         flash: &mut Flash<N>,
         index: usize,
     ) -> Result<(), Fault> {
-        let width = self.rises.width;
-        for place in 0..width {
-            let rise = &mut self.rises.rises[index];
-            let group = rise.region * width + place;
-            let block = rise.blocks[place as usize];
-            if block == NONE {
-                continue;
-            }
-            if let Some(map) = &mut self.map {
-                map.erased(block);
-            }
-            if core.is_dead_log(block) {
-                core.release(flash, block, Cause::Merge)?;
-                self.rises.rises[index].blocks[place as usize] = NONE;
-                continue;
-            }
-            rise.blocks[place as usize] = NONE;
-            if core.can_switch(group) {
-                flash.counters.count(&SWITCH_MERGES, 1);
-                core.switch(flash, group, block)?;
-                self.left_log(core, group);
-            } else {
-                core.close_log(block);
-                if self.table.bin_of(group) == super::NO_BIN {
-                    self.table.assign(group, 1);
-                }
-                self.table.add_unit(self.table.bin_of(group), block);
-            }
+        for place in 0..self.rises.width {
+            self.end_block(core, flash, index, place)?;
         }
-        self.rises.rises[index].region = NONE;
+        (self.rises.rises[index].region, self.rises.rises[index].left) = (NONE, None);
         self.erase_emptied(core, flash)
     }
 
-    /// Ends the region that was not written for the longest time, if that is twice the time that it takes to
-    /// write one, or at once. `false`: none.
+    /// The block of a group of a region, if it has one, becomes the home or a log block of a bin.
+    fn end_block<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        index: usize,
+        place: u32,
+    ) -> Result<(), Fault> {
+        let rise = &mut self.rises.rises[index];
+        let group = rise.region * self.rises.width + place;
+        let block = rise.blocks[place as usize];
+        if block == NONE {
+            return Ok(());
+        }
+        if let Some(map) = &mut self.map {
+            map.erased(block);
+        }
+        if core.is_dead_log(block) {
+            core.release(flash, block, Cause::Merge)?;
+            self.rises.rises[index].blocks[place as usize] = NONE;
+            return Ok(());
+        }
+        rise.blocks[place as usize] = NONE;
+        if core.can_switch(group) {
+            flash.counters.count(&SWITCH_MERGES, 1);
+            core.switch(flash, group, block)?;
+            self.left_log(core, group);
+        } else {
+            core.close_log(block);
+            if self.table.bin_of(group) == super::NO_BIN {
+                self.table.assign(group, 1);
+            }
+            self.table.add_unit(self.table.bin_of(group), block);
+        }
+        Ok(())
+    }
+
+    /// No sequence writes a region any more: what is missing in its blocks will be copied, a page a step. A
+    /// merge would copy what they hold, too. Blocks that hold little become log blocks at once.
+    fn leave_rise<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        index: usize,
+    ) -> Result<(), Fault> {
+        let mut left = 0;
+        for place in 0..self.rises.width {
+            let block = self.rises.rises[index].blocks[place as usize];
+            let written = if block == NONE { 0 } else { core.pool.next(block) };
+            if self.map.is_some() || PARTS * written <= self.block_pages {
+                self.end_block(core, flash, index, place)?;
+            } else {
+                left += self.block_pages - written;
+            }
+        }
+        if left == 0 {
+            return self.end_rise(core, flash, index);
+        }
+        self.rises.rises[index].left = Some(left);
+        self.erase_emptied(core, flash)
+    }
+
+    /// Pages still to be copied for regions that no sequence writes any more.
+    pub(super) fn left_in_rises(&self) -> u32 {
+        self.rises.rises.iter().filter_map(|rise| rise.left).sum()
+    }
+
+    /// Copies a page for a region that no sequence writes any more, of each of its groups by turns. `false`:
+    /// there is no such region.
+    pub(super) fn step_rise<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+    ) -> Result<bool, Fault> {
+        let Some(index) = self.rises.rises.iter().position(|rise| rise.left.is_some()) else {
+            return Ok(false);
+        };
+        let width = self.rises.width;
+        for _ in 0..width {
+            let rise = &mut self.rises.rises[index];
+            let place = rise.turn;
+            rise.turn = (place + 1) % width;
+            let (group, block) = (rise.region * width + place, rise.blocks[place as usize]);
+            if block == NONE {
+                continue;
+            }
+            let next = core.pool.next(block);
+            let is_whole = Tide::is_merging(self, group) || core.last_mapped(flash, group, next).is_none();
+            if is_whole || !core.copy_up_to(flash, group, block, next + 1)? {
+                self.end_block(core, flash, index, place)?;
+                continue;
+            }
+            let rise = &mut self.rises.rises[index];
+            rise.left = rise.left.map(|left| left.saturating_sub(1));
+            return Ok(true);
+        }
+        self.end_rise(core, flash, index).map(|()| true)
+    }
+
+    /// Leaves the region that was not written for the longest time, if that is [`STALE`] times as long as it
+    /// takes to write one, or at once. `false`: none.
     pub(super) fn end_stale_rise<N: Nand>(
         &mut self,
         core: &mut Core,
         flash: &mut Flash<N>,
         at_once: bool,
     ) -> Result<bool, Fault> {
-        let stale = self.rises.clock.saturating_sub(2 * u64::from(self.rises.span));
-        let rises = self.rises.rises.iter().enumerate().filter(|(_, rise)| rise.region != NONE);
+        let stale = self.rises.clock.saturating_sub(u64::from(STALE * self.rises.span));
+        let rises = self.rises.rises.iter().enumerate();
+        let rises = rises.filter(|(_, rise)| rise.region != NONE && rise.left.is_none());
         let oldest = rises.min_by_key(|(_, rise)| rise.used).map(|(index, rise)| (index, rise.used));
         match oldest {
             Some((index, used)) if at_once || used < stale => {
-                self.end_rise(core, flash, index).map(|()| true)
+                self.leave_rise(core, flash, index).map(|()| true)
             }
             _ => Ok(false),
         }

@@ -189,6 +189,33 @@ fn a_sequence_from_the_middle_of_a_region_copies_what_it_leaves_out() {
 }
 
 #[test]
+fn a_region_that_a_sequence_leaves_is_ended_by_copies_of_what_is_missing() {
+    let exported = GEOMETRY.pages() / 100 * 94;
+    let mut config = Config::new(exported, u64::from(exported) * 2);
+    config.parameters.insert("sequence".to_owned(), "32".to_owned());
+    let mut device: Tested = Device::open(array(exported), &config).expect("it fits");
+    write(&mut device, (0..exported).step_by(32), 32);
+    // Of each region, which has 256 pages, three quarters, and a random page after each.
+    let mut random = uniform(5, exported);
+    let mut run = |device: &mut Tested, from: u32, to: u32| {
+        for region in from..to {
+            write(device, (region * 256..region * 256 + 192).step_by(32), 32);
+            write(device, random.by_ref().take(1), 1);
+        }
+    };
+    run(&mut device, 0, exported / 512);
+    device.take_counters();
+    run(&mut device, exported / 512, exported / 256);
+    let counters = device.counters();
+    device.check().expect("it is sound");
+    // 64 pages of each region are copied; by merges it would be all 256.
+    let amplification = counters.write_amplification().expect("it was written");
+    assert!((1.25..1.45).contains(&amplification), "{amplification}");
+    let ended = exported / 256 - exported / 512;
+    assert!(counters.value(&SWITCH_MERGES) > u64::from(ended) * 7, "{counters:?}");
+}
+
+#[test]
 fn a_small_budget_costs_some_second_reads_first_and_then_a_smaller_log() {
     let exported = GEOMETRY.pages() / 100 * 90;
     let mut singles = Vec::new();
