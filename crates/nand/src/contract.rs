@@ -77,6 +77,8 @@ pub enum Hint {
     Page(Ppn),
     /// The 32-bit word at this index of a metadata page.
     Word(Ppn, u32),
+    /// Bytes of a metadata page, from the first number on and before the second.
+    Bytes(Ppn, u32, u32),
     /// The OOB of the page whose number stands in the 32-bit word at this index of a metadata page.
     PageAt(Ppn, u32),
 }

@@ -223,20 +223,19 @@ impl Records {
 
     /// The same for all of a record whose place is known.
     pub fn expect_record<N: Nand>(&self, flash: &Flash<N>, group: u32) {
-        let (index, place) = (self.page_of(group), self.place(group));
+        let (index, place) = (self.page_of(group), self.place(group) as u32);
         if let (Some(page), 1..) = (self.ppn(index), place) {
             let next = self.first_place(group + 1..self.range(index).end);
             let end = next.unwrap_or(HEADER + usize::from(self.entries[index].used));
-            let words = place as u32 / 4..end.div_ceil(4) as u32;
-            words.step_by(16).for_each(|word| flash.nand().expect(Hint::Word(page, word)));
+            flash.nand().expect(Hint::Bytes(page, place, end as u32));
         }
     }
 
     /// The same for all of a page.
     pub fn expect_page<N: Nand>(&self, flash: &Flash<N>, index: usize) {
         if let Some(page) = self.ppn(index) {
-            let words = (HEADER + usize::from(self.entries[index].used)).div_ceil(4) as u32;
-            (0..words).step_by(16).for_each(|word| flash.nand().expect(Hint::Word(page, word)));
+            let end = HEADER as u32 + u32::from(self.entries[index].used);
+            flash.nand().expect(Hint::Bytes(page, 0, end));
         }
     }
 

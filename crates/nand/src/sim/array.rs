@@ -464,7 +464,11 @@ impl Array {
             Hint::Page(ppn) => prefetch_index(&self.records, ppn.0 as usize),
             Hint::Word(ppn, index) => {
                 let Place { block, page, .. } = self.layout.place(ppn);
-                self.contents.expect(block, page, index);
+                self.contents.expect(block, page, index * 4..index * 4 + 1);
+            }
+            Hint::Bytes(ppn, from, end) => {
+                let Place { block, page, .. } = self.layout.place(ppn);
+                self.contents.expect(block, page, from..end);
             }
             Hint::PageAt(ppn, index) => {
                 let Place { block, page, .. } = self.layout.place(ppn);

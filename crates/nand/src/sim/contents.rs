@@ -10,6 +10,8 @@ use prefetch_index::prefetch_index;
 
 /// A block without a row, or a page without a buffer.
 const NONE: u32 = u32::MAX;
+/// Bytes that the processor fetches at once.
+const CACHE_LINE: usize = 64;
 
 /// The buffers of all translation and metadata pages.
 #[derive(Debug)]
@@ -97,11 +99,12 @@ impl Contents {
         self.range_of(block, page).map(|range| &self.bytes[range])
     }
 
-    /// Starts bringing the word at `index` of a page's content into the processor's cache.
+    /// Starts bringing bytes of a page's content into the processor's cache.
     #[inline]
-    pub fn expect(&self, block: Pbn, page: u32, index: u32) {
+    pub fn expect(&self, block: Pbn, page: u32, bytes: Range<u32>) {
         if let Some(range) = self.range_of(block, page) {
-            prefetch_index(&self.bytes, range.start + index as usize * 4);
+            let lines = bytes.step_by(CACHE_LINE);
+            lines.for_each(|byte| prefetch_index(&self.bytes, range.start + byte as usize));
         }
     }
 

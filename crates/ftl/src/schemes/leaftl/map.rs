@@ -283,6 +283,9 @@ impl Map {
         let gamma = self.shape.gamma as usize;
         let offset = |page: &Page| (page.lpn.0 & ((1 << self.shape.group_shift) - 1)) as u8;
         self.spare.fill(offset(&pages[i]));
+        if pages.len() == 1 {
+            return;
+        }
         let mut upcoming = flash.space.upcoming(flash.nand(), stream);
         let Some(own) = upcoming.next() else { return };
         for (page, ppn) in pages[i + 1..].iter().zip(upcoming) {
@@ -422,6 +425,10 @@ impl Map {
         cause: Cause,
     ) -> Result<Done> {
         let mut done = Done::READY;
+        if self.bytes() <= self.shape.budget {
+            // The coldest group is on its way already.
+            return Ok(done);
+        }
         while self.bytes() > self.shape.budget {
             let Some(coldest) = self.cache.coldest().filter(|&coldest| coldest != keep) else { break };
             if self.cache.is_dirty(coldest) {

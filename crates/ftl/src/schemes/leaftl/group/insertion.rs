@@ -17,6 +17,13 @@ impl Group {
     pub fn insert(&mut self, new: &[Piece], reach: Reach) {
         let taken = new.iter().fold(Set::default(), |taken, piece| taken.with(piece.members));
         self.take_out(taken, reach);
+        if !self.insert_into_gap(new) {
+            self.insert_above(new);
+        }
+    }
+
+    /// Puts new segments on top, where members that they overwrite are taken out already.
+    fn insert_above(&mut self, new: &[Piece]) {
         let Group { counts, segments, upper, moving, .. } = self;
         let count = |level: usize| counts.get(level).map_or(0, |&count| usize::from(count));
         let (top, below) = (count(0), count(0) + count(1));
@@ -47,6 +54,30 @@ impl Group {
         if lists_move {
             self.reorder_lists(new);
         }
+    }
+
+    /// Puts a single new segment without a list into the top level, where it overlaps nothing. Whether it
+    /// could: no other segment moves then.
+    fn insert_into_gap(&mut self, new: &[Piece]) -> bool {
+        let (&[Piece { segment, .. }], Some(&top)) = (new, self.counts.first()) else { return false };
+        let on_top = &self.segments[..usize::from(top)];
+        let at = on_top.partition_point(|&word| start(word) < segment.start);
+        let beside = &on_top[at.saturating_sub(1)..on_top.len().min(at + 1)];
+        let overlaps_one = beside.iter().any(|&word| overlaps(word, segment.into()));
+        if top == 0 || overlaps_one || segment.slope.is_approximate() {
+            return false;
+        }
+        self.segments.insert(at, segment.into());
+        self.counts[0] += 1;
+        self.counts.retain(|&count| count > 0);
+        true
+    }
+
+    /// As [`Group::insert`], by the way that serves all segments.
+    #[cfg(test)]
+    pub(super) fn insert_without_gaps(&mut self, new: &[Piece], reach: Reach) {
+        self.take_out(new.iter().fold(Set::default(), |taken, piece| taken.with(piece.members)), reach);
+        self.insert_above(new);
     }
 
     /// Takes offsets `first` to `last` out of all levels. Where the stride of a segment still claims one of
@@ -95,7 +126,11 @@ impl Group {
     /// Takes offsets out of the CRB. Whether a segment is left without members.
     fn take_from_lists(&mut self, taken: Set) -> bool {
         let Group { segments, lists, .. } = self;
-        let hit = |list: &[u8]| taken.iter().any(|offset| list.contains(&offset));
+        let (first, last) = (taken.first(), taken.last());
+        let hit = |list: &[u8]| {
+            let may_hit = list[0] <= last && list[list.len() - 1] >= first;
+            may_hit && list.iter().any(|&offset| taken.has(offset))
+        };
         if !lists_of(lists).any(hit) {
             return false;
         }

@@ -15,7 +15,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let some = prop::collection::vec(any::<u8>(), 1..30);
+    let some = prop_oneof![prop::collection::vec(any::<u8>(), 1..30), prop::collection::vec(any::<u8>(), 1),];
     let run = (any::<u8>(), 1u8..200, 1u8..9).prop_map(|(first, count, stride)| {
         (0..u16::from(count))
             .map(|i| u16::from(first) + i * u16::from(stride))
@@ -50,7 +50,10 @@ fn write_to(group: &mut Group, offsets: &[u8], gap: u32, next: &mut u32, reach: 
             from += count;
         },
     );
+    let mut other = group.clone();
+    other.insert_without_gaps(&pieces, reach);
     group.insert(&pieces, reach);
+    assert!(group.pieces().eq(other.pieces()), "into a gap or not, the group is the same");
     points
 }
 
