@@ -5,41 +5,32 @@ use crate::table::UNMAPPED;
 
 impl Records {
     /// Cuts the entry of `group`, if its page was never written and its records would fill several: what a
-    /// page holds about stays with the group, and the rest is for other pages, to be written later. So a
-    /// device that was filled is not written back at once. Nothing on flash changes. `bytes` says about how
-    /// many bytes the record of a group will take, 0: nothing of it is newer than on flash. Returns how many
-    /// groups had to be looked at.
+    /// page holds about from `group` on stays with it, or up to the end of the entry, and the rest is for
+    /// other pages, to be written later. So a device that was filled is not written back at once, and no
+    /// write-back looks at much more than it writes. Nothing on flash changes. `bytes` says about how many
+    /// bytes the record of a group will take, 0: nothing of it is newer than on flash. Returns how many
+    /// groups with a record had to be looked at.
     pub fn cut_unwritten(&mut self, group: u32, bytes: impl Fn(u32) -> usize) -> u32 {
         let index = self.page_of(group);
         let range = self.range(index);
         if self.ppn(index).is_some() || range.len() == 1 {
             return 0;
         }
-        let sizes = || {
-            range.clone().map(|group| match bytes(group) {
-                0 => (group, 0),
-                bytes => (group, RECORD_HEADER + bytes),
-            })
-        };
-        let (total, longest, count) = sizes()
-            .filter(|size| size.1 > 0)
-            .fold((0, 0, 0), |sum, (_, bytes)| (sum.0 + bytes, bytes.max(sum.1), sum.2 + 1));
-        if total <= self.capacity() {
-            return count;
-        }
-        // A part is as long as the others, or up to a record longer.
-        let parts = total.div_ceil(self.capacity() - longest.min(self.capacity() / 2));
-        let (mut before, mut part, mut first, mut end) = (0, 0, range.start, range.end);
-        for (at, bytes) in sizes() {
-            let part_before = std::mem::replace(&mut part, before * parts / total);
-            before += bytes;
-            if part != part_before {
-                if at > group {
-                    end = at;
-                    break;
-                }
-                first = at;
+        let (capacity, mut used, mut count) = (self.capacity(), 0, 0);
+        let mut fits = |group: u32| {
+            let bytes = bytes(group);
+            if bytes == 0 {
+                return true;
             }
+            count += 1;
+            let fits = used == 0 || used + RECORD_HEADER + bytes <= capacity;
+            used += if fits { RECORD_HEADER + bytes } else { 0 };
+            fits
+        };
+        let end = (group..range.end).find(|&next| !fits(next)).unwrap_or(range.end);
+        let mut first = group;
+        while end == range.end && first > range.start && fits(first - 1) {
+            first -= 1;
         }
         let unwritten = |first: u32| Entry { first, ppn: UNMAPPED, used: 0 };
         if end < range.end {
