@@ -72,7 +72,7 @@ impl Tide {
         }
         self.compaction.looked = self.log_pages + u64::from(self.block_pages / 4);
         let far = u64::from(self.table.ahead());
-        let price = u64::from(self.gathered.price_of(PRICED, self.block_pages));
+        let price = self.gathered.price_of(PRICED, self.block_pages);
         let worth = self.table.units_ahead(LEAD + 1).filter_map(|(ahead, unit)| {
             let valid = u64::from(core.pool.valid(unit));
             let room = u64::from(self.block_pages) - valid;

@@ -43,8 +43,8 @@
 //!   erase waits for the last copy. With one, each merge would begin with that wait, and its steps would pile
 //!   up.
 //! - **An erase waits for what superseded the block's pages**, and for no other program. If it waited for
-//!   all so far, the die with the longest queue would keep each other one from its next block: dies would
-//!   stand idle for a fourth of the time under 64 KiB requests of many jobs.
+//!   all so far, the die with the longest queue would keep each other one from its next block. On
+//!   filebench-fileserver dies stood idle so for 23 % of the time.
 //! - **A group is assigned to its bin by the first page that goes to the log** after a merge, not by the
 //!   merge. A group that is not written waits nowhere, and needs no stamp of its last merge.
 //! - **The bins ahead at the mean rate** are 2 sqrt(L / S): what an open block a bin loses, and what a bin's

@@ -44,10 +44,10 @@ impl Gathered {
 
     /// Pages that merges of groups of `block_pages` copy for the room of so many log pages. Before the first
     /// merge a page costs one.
-    pub(super) fn price_of(&self, pages: u32, block_pages: u32) -> u32 {
+    pub(super) fn price_of(&self, pages: u32, block_pages: u32) -> u64 {
         match self.pages {
-            0 => pages,
-            merged => (u64::from(pages) * u64::from(self.groups * block_pages) / u64::from(merged)) as u32,
+            0 => pages.into(),
+            merged => u64::from(pages) * u64::from(self.groups * block_pages) / u64::from(merged),
         }
     }
 

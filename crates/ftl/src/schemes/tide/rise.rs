@@ -9,11 +9,11 @@
 //! A sequence is written so if that will cost less than the log ([`Rises::pays`]). Whether it will come to
 //! the end of the region, the sequences before it say ([`Lengths`]).
 //!
-//! A sequence that begins in the middle of a region, or leaves some pages out, has the pages
-//! before it copied first. That is less than a merge of the group would copy, and a file system that takes
-//! the next free space goes on there with its next file. The pages that are left out are copied only for a
-//! sequence that is long again behind them: a single page further on would else take the place of all
-//! between. Where places of log pages are on flash, a region is written from its first page or not at all.
+//! A sequence that begins in the middle of a region, or leaves some pages out, has the pages before it copied
+//! first. That is less than a merge of the group would copy, and a file system that takes the next free space
+//! goes on there with its next file. The pages that are left out are copied only for a sequence that pays
+//! behind them, too: a single page further on would else take the place of all between. Where places of log
+//! pages are on flash, a region is written from its first page or not at all.
 
 use super::lengths::{Lengths, WHOLE};
 use super::put_off::{Gathered, PARTS};
@@ -28,7 +28,7 @@ use nand::{Done, Fault, Lpn, Nand};
 /// Sequences that are followed at the same time.
 const SEQUENCES: usize = 8;
 
-/// A region is left when the host has written so many times its pages without going on with it.
+/// A region is left when the host has written this many times its pages elsewhere.
 const STALE: u32 = 2;
 
 /// Requests each of which begins where the one before ended.
@@ -134,7 +134,7 @@ impl Rises {
         let oldest = (0..SEQUENCES).min_by_key(|&at| self.sequences[at].used).unwrap_or(0);
         let it = &mut self.sequences[goes_on.unwrap_or(oldest)];
         let before = if goes_on.is_some() { it.pages } else { 0 };
-        if before == 0 && it.pages > 0 {
+        if goes_on.is_none() && it.pages > 0 {
             self.lengths.ends(it.pages);
         }
         let pages = before.saturating_add(page.size);
@@ -162,9 +162,9 @@ impl Rises {
         let left = self.span - within;
         let (reach, mean) = self.lengths.go_on(pages, left.saturating_sub(coming));
         let price = |pages| gathered.price_of(pages, self.span / self.width);
-        let in_log = |pages: u32| u64::from(price(pages).min(self.span));
+        let in_log = |pages| price(pages).min(self.span.into());
         let saved = in_log(left).saturating_sub(within.into());
-        let held = u64::from(price(self.span)) * u64::from(STALE * self.span) / self.log_pages;
+        let held = price(self.span) * u64::from(STALE * self.span) / self.log_pages;
         let lost = u64::from(within + self.span) - in_log(coming.min(left) + mean) + held;
         reach * saved > (WHOLE - reach) * lost
     }
