@@ -22,8 +22,13 @@ fn report_with(scheme: &str, parameters: &[(&str, &str)], seed: u64) -> Conforma
 #[test]
 fn every_scheme_conforms() {
     for info in schemes::ALL {
-        // `tide` has all places of log pages in memory on most of the devices: one more where it has not.
-        let more = (info.name == "tide").then_some(23);
+        let more = match info.name {
+            // It has all places of log pages in memory on most of the devices: one more where it has not.
+            "tide" => Some(23),
+            // A trim meets a translation page that cannot be read right after an orderly start.
+            "learnedftl" => Some(455_329_754),
+            _ => None,
+        };
         let reports: Vec<_> = (1..=6).chain(more).map(|seed| report(info.name, seed)).collect();
         // `page` holds its table in memory, and the others have none: they hardly ever read a translation
         // page.

@@ -296,3 +296,59 @@ pub(crate) fn get64(buffer: &[u8], at: usize) -> u64 {
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recover::Recovery;
+    use nand::timing::NoClock;
+    use nand::{DeviceSpec, Geometry, SimNand, SimOptions};
+
+    /// A flash with checkpoints of one version, each with models beside it or without. Power was cut before
+    /// any of them was erased.
+    fn with_checkpoints(checkpoints: &[Option<&[u8]>]) -> Flash<SimNand<NoClock>> {
+        let geometry = Geometry {
+            channels: 1,
+            luns_per_channel: 2,
+            planes_per_lun: 1,
+            blocks_per_plane: 16,
+            pages_per_block: 16,
+            page_bytes: 512,
+            oob_bytes: 16,
+        };
+        let device = DeviceSpec::tiny(geometry, 100);
+        let mut flash = Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()));
+        flash.next_version();
+        for models in checkpoints {
+            let mut journal = Journal::new(512);
+            let written = write(&mut flash, [7].into_iter(), &mut journal, Done::READY).unwrap();
+            if let Some(models) = models {
+                write_models(&mut flash, &mut journal, models, written).unwrap();
+            }
+        }
+        flash
+    }
+
+    fn learned(flash: &mut Flash<SimNand<NoClock>>) -> Option<Vec<u8>> {
+        Recovery::scan(flash, &mut Journal::new(512), 100, 1).unwrap().learned()
+    }
+
+    fn learned_after(checkpoints: &[Option<&[u8]>]) -> Option<Vec<u8>> {
+        learned(&mut Flash::new(with_checkpoints(checkpoints).into_nand()))
+    }
+
+    #[test]
+    fn models_belong_to_the_checkpoint_before_them_and_to_no_later_one_of_its_version() {
+        let (first, second): (&[u8], &[u8]) = (&[1; 700], &[2; 600]);
+        assert_eq!(learned_after(&[Some(first)]).as_deref(), Some(first));
+        assert_eq!(learned_after(&[Some(first), Some(second)]).as_deref(), Some(second));
+        assert_eq!(learned_after(&[Some(first), None]), None);
+    }
+
+    #[test]
+    fn models_are_not_taken_over_where_lost_translation_pages_are_made_anew() {
+        let mut flash = with_checkpoints(&[Some(&[1; 700])]);
+        flash.restart();
+        assert_eq!(learned(&mut flash), None);
+    }
+}

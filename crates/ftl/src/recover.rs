@@ -257,6 +257,9 @@ impl<'a, N: Nand> Recovery<'a, N> {
             }
         }
         self.checkpoint = Checkpoint { version, epoch, frontiers, directory, superblocks: Vec::new() };
+        // Models read so far are those of the checkpoint before. It may have the same version: a collection
+        // gives pages no new one.
+        self.models = (0, 0, Vec::new());
     }
 
     /// Counts the newest data pages of `lost`, ranges of LPNs, as written after the checkpoint, because the
@@ -303,10 +306,13 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// What [`crate::mapping::Mapping::learned`] gave, written with the newest checkpoint, if no data or
-    /// translation page was programmed, and nothing trimmed, after it: then the mapping is what it was.
+    /// translation page was programmed, and nothing trimmed, after it: then the mapping is what it was. Not
+    /// after a restart ([`Flash::restart`]), either: a translation page that was lost is made of what was
+    /// valid then, without what a trim had unmapped when it met the loss ([`Recovery::rescue`]).
     pub fn learned(&mut self) -> Option<Vec<u8>> {
         let (version, _, bytes) = std::mem::take(&mut self.models);
-        let is_current = version == self.checkpoint.version
+        let is_current = self.flash.known.is_none()
+            && version == self.checkpoint.version
             && !bytes.is_empty()
             && self.candidates.is_empty()
             && self.trims.is_empty()
