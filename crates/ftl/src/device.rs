@@ -67,9 +67,9 @@ pub struct Device<S, N> {
 }
 
 /// Recoveries in a row after which a device that meets one translation page after the other that it cannot
-/// read is given up. A recovery may read again what it has just written, five to ten pages under LFTL: where
-/// one page in ten is lost, two thirds of its recoveries do not come to their end.
-const MOST_RECOVERIES: u32 = 64;
+/// read is given up. A recovery of LFTL with little memory writes a page up to ten times and reads it each
+/// time: where one page in ten is lost, more than 64 in a row did not come to their end.
+const MOST_RECOVERIES: u32 = 256;
 
 impl<S: Scheme, N: Nand> Device<S, N> {
     /// Opens scheme `S` on an array, as [`Scheme::open`] says. The counters hold what that took.
