@@ -42,6 +42,11 @@ impl Merging {
         self.end - self.offset()
     }
 
+    /// Whether it has a block to copy to.
+    pub(crate) fn has_block(&self) -> bool {
+        self.block != NONE
+    }
+
     /// The page at `offset` is mapped elsewhere from now on.
     pub(crate) fn forget(&mut self, offset: u32) {
         if let Some(staged) = self.staged.get_mut(offset as usize) {

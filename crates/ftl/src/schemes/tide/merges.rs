@@ -42,13 +42,15 @@ impl Tide {
         if self.step_rise(core, flash)? || self.compact(core, flash)? {
             return Ok(true);
         }
-        if self.active < self.merges.len() && self.begin(core, flash)? {
+        if self.may_begin_merge(core) && self.begin(core, flash)? {
             return Ok(true);
         }
         if self.active == 0 {
             return self.end_stale_rise(core, flash, true);
         }
-        let at = self.turn % self.active;
+        let mut turns = (0..self.active).map(|turn| (self.turn + turn) % self.active);
+        let can_go_on = |&at: &usize| self.merges[at].has_block() || core.pool.free_blocks() > 0;
+        let at = turns.find(can_go_on).unwrap_or(self.turn % self.active);
         self.turn = at + 1;
         let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
         let known = self.load_for_merge(core, flash, group, offset)?;
@@ -67,6 +69,18 @@ impl Tide {
             }
         }
         Ok(true)
+    }
+
+    /// Whether one more merge may be under way. Each takes a free block before it gives one back, and beside
+    /// others it leaves one, for a program that fails and for trims. (After power cuts, and where blocks have
+    /// become bad, hardly a block is free.)
+    fn may_begin_merge(&self, core: &Core) -> bool {
+        if self.active == self.merges.len() {
+            return false;
+        }
+        let (free, active) = (core.pool.free_blocks() as usize, &self.merges[..self.active]);
+        let left = usize::from(self.active > 0);
+        free > left + self.active || free > left + active.iter().filter(|merge| !merge.has_block()).count()
     }
 
     /// Brings the place of the page at `offset` of a group into memory, for a merge, and those of the pages
