@@ -300,24 +300,15 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cmt::tests::small_flash;
     use crate::recover::Recovery;
     use nand::timing::NoClock;
-    use nand::{DeviceSpec, Geometry, SimNand, SimOptions};
+    use nand::SimNand;
 
     /// A flash with checkpoints of one version, each with models beside it or without. Power was cut before
     /// any of them was erased.
     fn with_checkpoints(checkpoints: &[Option<&[u8]>]) -> Flash<SimNand<NoClock>> {
-        let geometry = Geometry {
-            channels: 1,
-            luns_per_channel: 2,
-            planes_per_lun: 1,
-            blocks_per_plane: 16,
-            pages_per_block: 16,
-            page_bytes: 512,
-            oob_bytes: 16,
-        };
-        let device = DeviceSpec::tiny(geometry, 100);
-        let mut flash = Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()));
+        let mut flash = small_flash();
         flash.next_version();
         for models in checkpoints {
             let mut journal = Journal::new(512);

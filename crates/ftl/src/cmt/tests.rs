@@ -196,9 +196,8 @@ fn predecessors_stop_at_a_gap_and_at_the_page() {
     assert_eq!(cache.predecessors(Lpn(16)), 0);
 }
 
-/// An array of small pages, and a table of `pages` translation pages of 128 entries, where LPN l maps to PPN
-/// 10,000 + l.
-pub(crate) fn mapped_table(pages: u32) -> (Flash<SimNand<NoClock>>, Table) {
+/// An array of small pages.
+pub(crate) fn small_flash() -> Flash<SimNand<NoClock>> {
     let geometry = Geometry {
         channels: 1,
         luns_per_channel: 2,
@@ -209,7 +208,13 @@ pub(crate) fn mapped_table(pages: u32) -> (Flash<SimNand<NoClock>>, Table) {
         oob_bytes: 16,
     };
     let device = DeviceSpec::tiny(geometry, 100);
-    let mut flash = Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()));
+    Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()))
+}
+
+/// An array of small pages, and a table of `pages` translation pages of 128 entries, where LPN l maps to PPN
+/// 10,000 + l.
+pub(crate) fn mapped_table(pages: u32) -> (Flash<SimNand<NoClock>>, Table) {
+    let mut flash = small_flash();
     let mut table = Table::new(pages * 128, 512);
     for vtpn in 0..pages {
         let edits: Vec<_> = (0..128).map(|slot| (slot, 10_000 + vtpn * 128 + slot)).collect();

@@ -495,32 +495,16 @@ impl Update for ClusteredTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cmt::tests::mapped_table;
     use crate::mapping::Pages;
     use nand::timing::NoClock;
-    use nand::{DeviceSpec, Geometry, SimNand, SimOptions};
+    use nand::SimNand;
 
-    /// Six translation pages of 128 entries on flash, and an empty cache over them. LPN l maps to PPN 10,000
-    /// + l.
+    /// Six translation pages on flash, and an empty cache over them.
     fn setup() -> (Flash<SimNand<NoClock>>, Table, ClusteredTable) {
-        let geometry = Geometry {
-            channels: 1,
-            luns_per_channel: 2,
-            planes_per_lun: 1,
-            blocks_per_plane: 16,
-            pages_per_block: 16,
-            page_bytes: 512,
-            oob_bytes: 16,
-        };
-        let device = DeviceSpec::tiny(geometry, 100);
-        let mut flash = Flash::new(SimNand::new(&device, NoClock::default(), SimOptions::default()));
-        let mut table = Table::new(6 * 128, 512);
-        for vtpn in 0..6 {
-            let edits: Vec<_> = (0..128).map(|slot| (slot, 10_000 + vtpn * 128 + slot)).collect();
-            table.store(&mut flash, Vtpn(vtpn), &edits, Cause::Checkpoint, Done::READY).unwrap();
-        }
+        let (mut flash, table) = mapped_table(6);
         let config = Config::new(6 * 128, table.directory_bytes() + 4096);
         let cached = ClusteredTable::new(&mut flash, &table, &config).unwrap();
-        flash.counters = Default::default();
         (flash, table, cached)
     }
 

@@ -72,8 +72,8 @@ impl Tide {
     }
 
     /// Whether one more merge may be under way. Each takes a free block before it gives one back, and beside
-    /// others it leaves one, for a program that fails and for trims. (After power cuts, and where blocks have
-    /// become bad, hardly a block is free.)
+    /// others it leaves one, for a program that fails and for trims. After power cuts, and where blocks have
+    /// become bad, hardly one is free. Those under way are counted only where few blocks are.
     fn may_begin_merge(&self, core: &Core) -> bool {
         if self.active == self.merges.len() {
             return false;
