@@ -7,6 +7,7 @@ use super::offsets::{bit, is_clear, set_bits, Bits};
 use super::open::Open;
 use super::record::{enter, identifier_bytes, Chunk, Covering, Packer, Parts};
 use super::runs::{self, Runs};
+use super::training::InTraining;
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
@@ -95,6 +96,7 @@ pub struct Map {
     /// Log mappings by subspace.
     pub(super) logs: Vec<u32>,
     pub(super) logged: Vec<Logged>,
+    pub(super) in_training: InTraining,
     pub(super) exemplary: Vec<Point>,
     pub(super) table: Vec<u32>,
     /// Bytes of the buffer in which a translation page is made.
@@ -152,6 +154,7 @@ impl Map {
             random: 1,
             logs: vec![0; subspaces as usize],
             logged: Vec::with_capacity(set),
+            in_training: InTraining::new(),
             exemplary: Vec::with_capacity(Settings::MOST_SAMPLED),
             table: Vec::with_capacity(chunk_lpas),
             page_bytes,
@@ -177,7 +180,7 @@ impl Map {
 
     /// Bytes that are always there: block lists, open groups, the last loads, buffers.
     pub fn fixed_bytes(&self) -> u64 {
-        self.lists.bytes() + self.open.bytes() + self.runs.bytes() + self.buffer_bytes
+        self.lists.bytes() + self.open.bytes() + self.runs.bytes() + self.buffer_bytes + InTraining::OWN_BYTES
     }
 
     /// What it is made of.
@@ -215,7 +218,7 @@ impl Map {
 
     /// Bytes in use.
     pub fn bytes(&self) -> u64 {
-        self.directory_bytes + self.cache.bytes() + self.fixed_bytes()
+        self.directory_bytes + self.cache.bytes() + self.in_training.bytes() + self.fixed_bytes()
     }
 
     /// The budget holds whenever something was added.
@@ -437,8 +440,8 @@ impl Map {
         let logs = self.lists.has(ppn);
         let was_log = self.cache.set(lpn, ppn.0, programmed, logs);
         let number = self.place(lpn).0;
-        let all_programmed = flash.join(self.cache.waits(number).1, programmed);
-        self.cache.set_programmed(number, all_programmed);
+        let newer = flash.join(self.cache.waits(number).1, programmed);
+        self.cache.set_newer(number, newer);
         self.logs[subspace] += u32::from(logs);
         self.logs[subspace] -= u32::from(was_log);
         self.keep_budget();
@@ -452,9 +455,10 @@ impl Map {
 
     // Replacement
 
-    /// Makes `bytes` bytes free: of what is clean as long as there is any. Completes when what had to be
-    /// written is. Where that is more than one translation page, none waits for another: an aged chunk frees
-    /// so few bytes that a miss needs up to 16, and one after the other they were the slowest reads.
+    /// Makes `bytes` bytes free: of log mappings that models replace, then of what is clean, as long as there
+    /// is any. Completes when that is free, and what had to be written is. Where that is more than one
+    /// translation page, none waits for another: an aged chunk frees so few bytes that a miss needs up to 16,
+    /// and one after the other they were the slowest reads.
     pub fn make_way<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -465,6 +469,10 @@ impl Map {
     ) -> Result<Done> {
         let mut done = at;
         while let Some(missing) = self.missing(bytes) {
+            if let Some(free) = self.in_training.give_back() {
+                done = flash.join(done, free);
+                continue;
+            }
             let count = self.cache.put_out(missing);
             flash.counters.replaced += count;
             if count > 0 {
@@ -494,7 +502,7 @@ impl Map {
     ) -> Result<Option<Done>> {
         let room = self.shape.budget - self.fixed_bytes() - self.directory_bytes;
         // Room for any head: where heads are put out, they leave room for a smaller one.
-        let has_room = self.bytes() + self.page_bytes <= self.shape.budget;
+        let has_room = self.bytes() - self.in_training.bytes() + self.page_bytes <= self.shape.budget;
         if flash.full || has_room || 8 * self.cache.dirty_bytes() <= eighths * room {
             return Ok(None);
         }

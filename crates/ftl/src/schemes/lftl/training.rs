@@ -9,10 +9,59 @@ use super::stats;
 use crate::flash::Flash;
 use crate::list::NONE;
 use nand::{Done, Lpn, Nand, Ppn};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Log mappings that are looked up at once.
 const LOOKED_UP: usize = 32;
+/// Sets in training that are told apart.
+const MOST_IN_TRAINING: usize = 16;
+
+/// The memory that sets in training give back. The log mappings of a set stay in memory until the
+/// controller comes to it, and are looked up there; then they are in the buffer in which they are sorted,
+/// until models take their place. Whoever needs their memory before waits for that.
+#[derive(Clone, Debug)]
+pub(super) struct InTraining {
+    /// Bytes of each set, and when the sets before it are trained.
+    sets: VecDeque<(u64, Done)>,
+    bytes: u64,
+    /// When the last set is trained.
+    trained: Done,
+}
+
+impl InTraining {
+    /// What it takes itself, bytes: the size of each set. As in a TP node, completions count for nothing, as
+    /// a controller knows what it has done.
+    pub(super) const OWN_BYTES: u64 = (MOST_IN_TRAINING * size_of::<u32>()) as u64;
+
+    /// Nothing is in training.
+    pub(super) fn new() -> InTraining {
+        InTraining { sets: VecDeque::with_capacity(MOST_IN_TRAINING), bytes: 0, trained: Done::READY }
+    }
+
+    /// Bytes of log mappings that the controller has not come to.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A set, which frees `bytes`, is trained behind the others, at `trained`.
+    fn add(&mut self, bytes: u64, trained: Done) {
+        let begins = std::mem::replace(&mut self.trained, trained);
+        let full = self.sets.len() == MOST_IN_TRAINING;
+        match self.sets.back_mut() {
+            Some(last) if full => *last = (last.0 + bytes, begins),
+            _ => self.sets.push_back((bytes, begins)),
+        }
+        self.bytes += bytes;
+    }
+
+    /// Gives back the memory of the first set. Returns when it is free.
+    pub(super) fn give_back(&mut self) -> Option<Done> {
+        let (bytes, begins) = self.sets.pop_front()?;
+        self.bytes -= bytes;
+        Some(begins)
+    }
+}
 
 impl Map {
     /// Linear groups are closed: models are made of what was written to them.
@@ -48,14 +97,16 @@ impl Map {
             if self.logged.is_empty() {
                 break;
             }
+            let held = self.cache.held_bytes();
             let sorted = self.sort(flash);
-            let mut at = 0;
+            let (mut at, mut trained) = (0, sorted);
             while at < self.logged.len() {
                 let group = self.logged[at].group;
                 let count = self.logged[at..].iter().take_while(|logged| logged.group == group).count();
-                self.train_points(flash, subspace, at..at + count, sorted);
+                trained = self.train_points(flash, subspace, at..at + count, trained);
                 at += count;
             }
+            self.in_training.add(held - self.cache.held_bytes(), trained);
             self.logs[subspace as usize] -= self.logged.len() as u32;
         }
     }
@@ -116,17 +167,17 @@ impl Map {
             let levels = u64::from(count.next_power_of_two().ilog2());
             ns += count * levels * self.shape().sort_ns;
         }
-        flash.compute_in_slices(ns, Done::READY)
+        flash.compute_in_slices(ns, self.in_training.trained)
     }
 
-    /// Makes models of a part of what was gathered, all of one linear group.
+    /// Makes models of a part of what was gathered, all of one linear group. Completes when they are made.
     fn train_points<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         subspace: u32,
         part: Range<usize>,
         sorted: Done,
-    ) {
+    ) -> Done {
         let (group, count) = (self.logged[part.start].group, part.len() as u64);
         let lists = &self.lists;
         let is_there =
@@ -156,10 +207,12 @@ impl Map {
         counters.count(&stats::POINTS, count);
         counters.count(&stats::OUTLIERS, outliers);
         counters.count(&stats::LITERAL_OUTLIERS, self.trainer.literal_outliers);
+        trained
     }
 
     /// Enters a sub-model in each chunk that it covers. Where it has a single page, that is an outlier.
-    /// Returns how many such there were.
+    /// Returns how many such there were. A lookup does not wait for `trained`, as it finds the log mapping
+    /// until then ([`InTraining`]); a write-back does.
     fn apply<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -180,13 +233,50 @@ impl Map {
                 alone += 1;
             } else if !members.is_empty() {
                 self.cache.remove_logs(number, members);
-                let known = flash.join(self.cache.waits(number).0, trained);
+                let (known, newer) = self.cache.waits(number);
                 let own = Covering { first: offset, last: offset + (end - lpn) as u16, model };
                 self.cache.train(number, own, known);
+                self.cache.set_newer(number, flash.join(newer, trained));
                 self.keep_budget();
             }
             lpn = end + 1;
         }
         alone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nand::timing::{Reserved, Times, Timing};
+
+    #[test]
+    fn a_set_gives_its_memory_back_when_the_sets_before_it_are_trained() {
+        let times = Times {
+            read_ns: 0,
+            program_ns: 0,
+            erase_ns: 0,
+            transfer_ns: 0,
+            suspend_ns: 0,
+            controller_cores: 1,
+        };
+        let mut clock = Reserved::new(times, 1, 1);
+        let (mut training, most, sets) = (InTraining::new(), MOST_IN_TRAINING, MOST_IN_TRAINING + 3);
+        let mut begins = vec![Done::READY];
+        for set in 1..=sets {
+            begins.push(clock.compute(10, Done::READY));
+            training.add(100 * set as u64, begins[set]);
+        }
+        let bytes = |sets: std::ops::RangeInclusive<usize>| 100 * sets.sum::<usize>() as u64;
+        assert_eq!(training.bytes(), bytes(1..=sets));
+        // Completions can be told apart, but not compared.
+        let told = |done: Option<Done>| format!("{done:?}");
+        for set in 1..most {
+            assert_eq!(told(training.give_back()), told(Some(begins[set - 1])), "set {set}");
+            assert_eq!(training.bytes(), bytes(set + 1..=sets));
+        }
+        // What is beyond counts as one set, which begins when the last one does.
+        assert_eq!(told(training.give_back()), told(Some(begins[sets - 1])));
+        assert_eq!((told(training.give_back()), training.bytes()), (told(None), 0));
     }
 }

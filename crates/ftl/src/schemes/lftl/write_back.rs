@@ -243,8 +243,8 @@ impl Map {
         let range = records.range(records.page_of(number));
         let mut waits = Done::READY;
         for chunk in range.clone().filter(|&chunk| self.cache.is_dirty(chunk)) {
-            let (known, programmed) = self.cache.waits(chunk);
-            let both = flash.join(known, programmed);
+            let (known, newer) = self.cache.waits(chunk);
+            let both = flash.join(known, newer);
             waits = flash.join(waits, both);
         }
         let at = flash.join(at, waits);

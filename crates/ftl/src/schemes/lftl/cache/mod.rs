@@ -80,10 +80,10 @@ struct Node {
     has_identifier: bool,
     /// Models as they are on flash.
     head: Head,
-    /// When what it holds of the record is loaded, or trained.
+    /// When what it holds of the record is loaded.
     known: Done,
-    /// When the pages are programmed that what is newer than flash leads to.
-    programmed: Done,
+    /// When the pages are programmed that what is newer than flash leads to, and its models made.
+    newer_known: Done,
     /// The record that is being written has the models of the one before.
     models_stay: bool,
 }
@@ -100,7 +100,7 @@ const ABSENT: Node = Node {
     has_identifier: false,
     head: Head::NONE,
     known: Done::READY,
-    programmed: Done::READY,
+    newer_known: Done::READY,
     models_stay: false,
 };
 
@@ -205,12 +205,17 @@ impl Cache {
 
     /// All bytes charged.
     pub fn bytes(&self) -> u64 {
-        self.parts().iter().sum::<u64>() + self.slack()
+        self.held_bytes() + self.slack()
     }
 
     /// Bytes of what is newer than on flash, without nodes.
     pub fn dirty_bytes(&self) -> u64 {
         (self.dirty_points + self.logs) * POINT_BYTES + self.trained * MODEL_BYTES
+    }
+
+    /// Bytes of nodes, point mappings, models and identifiers together.
+    pub fn held_bytes(&self) -> u64 {
+        self.parts().iter().sum()
     }
 
     /// Bytes of log mappings.
@@ -556,9 +561,9 @@ impl Cache {
         self.free_held = at;
     }
 
-    /// Sets when the pages are programmed that newer mappings of a chunk lead to.
-    pub fn set_programmed(&mut self, chunk: u32, programmed: Done) {
-        self.nodes[chunk as usize].programmed = programmed;
+    /// Sets when what is newer than flash of a chunk can be written back.
+    pub fn set_newer(&mut self, chunk: u32, newer: Done) {
+        self.nodes[chunk as usize].newer_known = newer;
     }
 
     /// Adds a trained model; those trained before that it hides are dropped. Where there are many, those that
@@ -610,10 +615,10 @@ impl Cache {
         }
     }
 
-    /// When the models of a chunk are known, and when the pages are programmed that newer mappings lead to.
+    /// When the models of a chunk are known, and when what is newer than flash can be written back.
     pub fn waits(&self, chunk: u32) -> (Done, Done) {
         let node = &self.nodes[chunk as usize];
-        (node.known, node.programmed)
+        (node.known, node.newer_known)
     }
 
     /// The trained models of a chunk, the newest first, and the number of each ([`Cache::model`]).
@@ -742,7 +747,7 @@ impl Cache {
             }
         }
         self.drop_hidden(chunk as usize, |_, _| true);
-        self.nodes[chunk as usize].programmed = Done::READY;
+        self.nodes[chunk as usize].newer_known = Done::READY;
         self.list_clean(chunk);
     }
 
