@@ -82,7 +82,7 @@ struct Node {
     head: Head,
     /// When what it holds of the record is loaded.
     known: Done,
-    /// When the pages are programmed that what is newer than flash leads to, and its models made.
+    /// When what is newer than flash can be written back: its pages are programmed, and its models made.
     newer_known: Done,
     /// The record that is being written has the models of the one before.
     models_stay: bool,
