@@ -13,6 +13,9 @@ use prefetch_index::prefetch_index;
 /// The controller's page buffer holds nothing. No page has this number: [`Geometry::check`].
 const NO_PAGE: Ppn = Ppn(u32::MAX);
 
+/// Pages of a block go on in order. So many ahead lie in the next cache line.
+const AHEAD: usize = 2;
+
 /// The block is bad.
 const BAD: u8 = 1;
 /// The block's kind and epoch are known: a page of it was programmed.
@@ -38,7 +41,8 @@ pub(super) struct Block {
 pub(super) struct Array {
     pub geometry: Geometry,
     pub layout: Layout,
-    /// OOB of each page, by PPN.
+    /// OOB of each page, block by block ([`Layout::number`]): schemes read and write many blocks in page order
+    /// at the same time, and each then has a cache line of its own.
     pub records: Vec<Record>,
     /// State of each block, by PBN.
     pub blocks: Vec<Block>,
@@ -129,12 +133,12 @@ impl Array {
 
     /// The OOB of a programmed page, `None` when it cannot be read this time.
     #[inline(always)]
-    pub fn read(&mut self, ppn: Ppn, block: Pbn) -> Option<Oob> {
-        let record = self.records[ppn.0 as usize];
+    pub fn read(&mut self, ppn: Ppn, place: Place) -> Option<Oob> {
+        let record = self.records[self.layout.number(place)];
         if (self.faults.any || record.is_lost()) && self.is_unreadable(ppn) {
             return None;
         }
-        let block = &self.blocks[block.0 as usize];
+        let block = &self.blocks[place.block.0 as usize];
         Some(record.unpack(block.kind, block.epoch))
     }
 
@@ -143,8 +147,9 @@ impl Array {
     #[cold]
     #[inline(never)]
     fn is_unreadable(&mut self, ppn: Ppn) -> bool {
-        let block = self.blocks[self.layout.place(ppn).block.0 as usize];
-        if self.records[ppn.0 as usize].is_lost() {
+        let place = self.layout.place(ppn);
+        let block = self.blocks[place.block.0 as usize];
+        if self.records[self.layout.number(place)].is_lost() {
             return true; // lost or torn
         }
         match block.kind {
@@ -215,7 +220,7 @@ impl Array {
         if self.is_torn(ppn) {
             return Err(());
         }
-        Ok(Some(self.records[ppn.0 as usize].unpack(block.kind, block.epoch)))
+        Ok(Some(self.records[self.layout.number(place)].unpack(block.kind, block.epoch)))
     }
 
     /// Programs a page: its place, and whether the program worked.
@@ -246,7 +251,9 @@ impl Array {
             self.staging.drop_attached();
             return (place, false);
         }
-        self.records[ppn.0 as usize] = Record::pack(oob);
+        let number = self.layout.number(place);
+        self.records[number] = Record::pack(oob);
+        prefetch_index(&self.records, number + AHEAD);
         if oob.kind != PageKind::Data && !self.bodiless {
             self.fill(place, from);
         } else {
@@ -312,7 +319,7 @@ impl Array {
             Some(block) if place.page < u32::from(block.written) && source != ppn => block,
             _ => self.refuse_source(ppn, oob, from, "is not programmed"),
         };
-        let found = self.records[source.0 as usize].unpack(block.kind, block.epoch);
+        let found = self.records[self.layout.number(place)].unpack(block.kind, block.epoch);
         let unreadable = found.lost
             || (self.faults.any
                 && found.kind == PageKind::Data
@@ -408,7 +415,8 @@ impl Array {
         state.kind = oob.kind;
         state.epoch = oob.epoch;
         state.flags |= KIND_SET;
-        self.records[ppn.0 as usize] = Record::pack(oob);
+        let number = self.layout.number(self.layout.place(ppn));
+        self.records[number] = Record::pack(oob);
     }
 
     pub fn is_bad(&self, block: Pbn) -> bool {
@@ -446,11 +454,12 @@ impl Array {
     }
 
     pub fn is_torn(&self, ppn: Ppn) -> bool {
-        self.records[ppn.0 as usize] == Record::TORN
+        self.records[self.layout.number(self.layout.place(ppn))] == Record::TORN
     }
 
     fn mark_torn(&mut self, ppn: Ppn) {
-        self.records[ppn.0 as usize] = Record::TORN;
+        let number = self.layout.number(self.layout.place(ppn));
+        self.records[number] = Record::TORN;
     }
 
     pub fn metadata_buffers(&self) -> (usize, usize) {
@@ -461,7 +470,7 @@ impl Array {
     #[inline]
     pub fn expect(&self, hint: Hint) {
         match hint {
-            Hint::Page(ppn) => prefetch_index(&self.records, ppn.0 as usize),
+            Hint::Page(ppn) => self.expect_record(ppn),
             Hint::Word(ppn, index) => {
                 let Place { block, page, .. } = self.layout.place(ppn);
                 self.contents.expect(block, page, index * 4..index * 4 + 1);
@@ -475,16 +484,24 @@ impl Array {
                 let at = index as usize * 4;
                 let word = self.contents.get(block, page).and_then(|bytes| bytes.get(at..at + 4));
                 if let Some(&[a, b, c, d]) = word {
-                    prefetch_index(&self.records, u32::from_le_bytes([a, b, c, d]) as usize);
+                    self.expect_record(Ppn(u32::from_le_bytes([a, b, c, d])));
                 }
             }
         }
     }
 
+    #[inline(always)]
+    fn expect_record(&self, ppn: Ppn) {
+        let number = self.layout.number(self.layout.place(ppn));
+        prefetch_index(&self.records, number);
+        // Its last byte may lie in the next cache line, as the next record then does.
+        prefetch_index(&self.records, number + 1);
+    }
+
     /// See [`Nand::hinted_id`](crate::Nand::hinted_id).
     #[inline]
     pub fn hinted_id(&self, ppn: Ppn) -> Option<u32> {
-        Some(self.records.get(ppn.0 as usize)?.unpack(PageKind::Data, 0).id)
+        Some(self.records.get(self.layout.number(self.layout.place(ppn)))?.unpack(PageKind::Data, 0).id)
     }
 
     /// The page as a read that needs no retry finds it; a metadata page whose content moved is not readable.

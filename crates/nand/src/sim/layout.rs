@@ -36,6 +36,12 @@ impl Layout {
         Place { block: Pbn(superblock * self.units.get() + unit), page, die }
     }
 
+    /// The place's number when pages are counted block by block.
+    #[inline(always)]
+    pub fn number(&self, place: Place) -> usize {
+        place.block.0 as usize * self.pages_per_block.get() as usize + place.page as usize
+    }
+
     #[inline(always)]
     pub fn die_of(&self, block: Pbn) -> u32 {
         let (_, unit) = self.units.divide(block.0);

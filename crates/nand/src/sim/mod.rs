@@ -236,7 +236,7 @@ impl<T: Timing> Nand for SimNand<T> {
     fn read(&mut self, ppn: Ppn, class: Class, to: Sink, after: Done) -> Result<(Oob, Done), Fault> {
         let place = self.array.programmed(ppn);
         self.counts.reads[class as usize] += 1;
-        let found = self.array.read(ppn, place.block);
+        let found = self.array.read(ppn, place);
         let done = self.operate(OpKind::Read, class, place, after);
         match found {
             Some(oob) => {

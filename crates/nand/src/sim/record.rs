@@ -3,20 +3,24 @@
 
 use crate::{Oob, PageKind};
 
-/// Id, low 32 bits of the version, and a byte with [`LOST`] and the version's high 7 bits; little-endian.
 /// Kind and epoch are the block's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record([u8; 9]);
+pub(super) struct Record {
+    /// Id and low 32 bits of the version, little-endian.
+    word: [u8; 8],
+    /// [`LOST`] and the version's high 7 bits.
+    last: u8,
+}
 
 /// Bit of the last byte: [`Oob::lost`].
 const LOST: u8 = 0x80;
 
 impl Record {
     /// Of an erased page, whose record means nothing.
-    pub const ERASED: Record = Record([0; 9]);
+    pub const ERASED: Record = Record { word: [0; 8], last: 0 };
     /// Of a torn page. Its OOB would be [`Oob::lost`] with the greatest id and version, and [`Record::holds`]
     /// refuses that one.
-    pub const TORN: Record = Record([u8::MAX; 9]);
+    pub const TORN: Record = Record { word: [u8::MAX; 8], last: u8::MAX };
 
     /// Whether 9 bytes are enough for `oob`.
     #[inline(always)]
@@ -28,22 +32,20 @@ impl Record {
     pub fn pack(oob: Oob) -> Record {
         let word = u64::from(oob.id) | (oob.version << 32);
         let last = (oob.version >> 32) as u8 | if oob.lost { LOST } else { 0 };
-        let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
-        Record([a, b, c, d, e, f, g, h, last])
+        Record { word: word.to_le_bytes(), last }
     }
 
     #[inline(always)]
     pub fn unpack(self, kind: PageKind, epoch: u32) -> Oob {
-        let [a, b, c, d, e, f, g, h, last] = self.0;
-        let word = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        let version = (word >> 32) | (u64::from(last & !LOST) << 32);
-        Oob { kind, id: word as u32, version, epoch, lost: last & LOST != 0 }
+        let word = u64::from_le_bytes(self.word);
+        let version = (word >> 32) | (u64::from(self.last & !LOST) << 32);
+        Oob { kind, id: word as u32, version, epoch, lost: self.is_lost() }
     }
 
     /// Whether the page cannot be read: lost or torn.
     #[inline(always)]
     pub fn is_lost(self) -> bool {
-        self.0[8] & LOST != 0
+        self.last & LOST != 0
     }
 }
 
