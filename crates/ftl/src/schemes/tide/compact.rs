@@ -13,6 +13,7 @@
 use super::timetable::LEAD;
 use super::{Tide, COMPACTED, KEPT};
 use crate::flash::Flash;
+use crate::list::NONE;
 use crate::log_block::Core;
 use nand::{Done, Fault, Nand};
 
@@ -73,16 +74,24 @@ impl Tide {
         self.compaction.looked = self.log_pages + u64::from(self.block_pages / 4);
         let far = u64::from(self.table.ahead());
         let price = self.gathered.price_of(PRICED, self.block_pages);
-        let worth = self.table.units_ahead(LEAD + 1).filter_map(|(ahead, unit)| {
-            let valid = u64::from(core.pool.valid(unit));
-            let room = u64::from(self.block_pages) - valid;
-            let gain = room * u64::from(ahead).min(far) * price;
-            let costs = u64::from(PRICED) * far * valid.max(1);
-            // Most blocks do not pay, and need no division.
-            let pays = (gain > LEAST * costs).then(|| PARTS * gain / costs)?;
-            let is_sure = self.map.as_ref().is_none_or(|map| map.is_sure(unit));
-            (pays > LEAST * PARTS && is_sure && !self.table.is_open(unit)).then_some((pays, unit))
-        });
-        worth.max().map(|(_, unit)| (unit, 0))
+        let mut most = (0, NONE);
+        for (ahead, bin) in self.table.bins_ahead(LEAD + 1) {
+            let gain = |room: u64| room * u64::from(ahead).min(far) * price;
+            let costs = |valid: u64| u64::from(PRICED) * far * valid.max(1);
+            // Blocks that hold more do not pay: gain(block_pages - valid) <= LEAST * costs(valid).
+            let limit = gain(self.block_pages.into()) / (gain(1) + LEAST * costs(1)).max(1);
+            for unit in self.table.units_of(bin) {
+                let valid = u64::from(core.pool.valid(unit));
+                if valid > limit {
+                    continue;
+                }
+                let pays = PARTS * gain(u64::from(self.block_pages) - valid) / costs(valid);
+                let is_sure = self.map.as_ref().is_none_or(|map| map.is_sure(unit));
+                if pays > LEAST * PARTS && is_sure && !self.table.is_open(unit) {
+                    most = most.max((pays, unit));
+                }
+            }
+        }
+        (most.0 > 0).then_some((most.1, 0))
     }
 }

@@ -48,18 +48,22 @@ impl Tide {
         if self.active == 0 {
             return self.end_stale_rise(core, flash, true);
         }
-        let mut turns = (0..self.active).map(|turn| (self.turn + turn) % self.active);
+        let first = if self.turn < self.active { self.turn } else { self.turn % self.active };
         let can_go_on = |&at: &usize| self.merges[at].has_block() || core.pool.free_blocks() > 0;
-        let at = turns.find(can_go_on).unwrap_or(self.turn % self.active);
+        let at = (first..self.active).chain(0..first).find(can_go_on).unwrap_or(first);
         self.turn = at + 1;
         let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
         let known = self.load_for_merge(core, flash, group, offset)?;
-        if core.step_merge(flash, &mut self.merges[at], known)? {
+        self.begun -= self.merges[at].left();
+        let ended = core.step_merge(flash, &mut self.merges[at], known);
+        self.begun += self.merges[at].left();
+        if ended? {
             flash.counters.count(&FULL_MERGES, 1);
             let group = self.merges[at].logical;
             self.left_log(core, group);
             bits::set(&mut self.merging, group, false);
             self.lane_of(group).is_busy = false;
+            self.lanes_are_out = false;
             self.active -= 1;
             self.merges.swap(at, self.active);
             self.bins.swap(at, self.active);
@@ -131,6 +135,7 @@ impl Tide {
                 }
                 // Some groups came to the bin when their lane had passed it.
                 self.lanes.iter_mut().for_each(|lane| *lane = Lane::new(lane.first));
+                self.lanes_are_out = false;
                 continue;
             }
             while let Some(open) = self.table.take_open(front) {
@@ -151,6 +156,7 @@ impl Tide {
             flash.counters.count(&BINS, 1);
             self.table.turn();
             self.lanes.iter_mut().for_each(Lane::turn);
+            self.lanes_are_out = false;
         }
         Ok(false)
     }
@@ -158,18 +164,22 @@ impl Tide {
     /// The next group of a lane in which none is being merged. A lane that has no more in its bin goes on
     /// with the next one, so that no die waits for the others.
     fn next_group(&mut self) -> Option<u32> {
-        let (count, stride) = (self.lanes.len(), self.lanes.len() as u32);
+        if self.lanes_are_out {
+            return None;
+        }
+        let count = self.lanes.len();
         for _ in 0..count {
             let lane = &mut self.lanes[self.lane];
             self.lane = (self.lane + 1) % count;
             while !lane.is_busy && lane.lead <= LEAD {
-                if let Some(group) = self.table.next_of(lane.lead, lane.cursor, stride) {
+                if let Some(group) = self.table.next_of(lane.lead, lane.cursor) {
                     lane.cursor = group;
                     return Some(group);
                 }
                 (lane.lead, lane.cursor) = (lane.lead + 1, lane.first);
             }
         }
+        self.lanes_are_out = true;
         None
     }
 
@@ -196,6 +206,7 @@ impl Tide {
         }
         flash.counters.count(&MERGED_PAGES, u64::from(pages));
         self.gathered.merges(pages);
+        self.begun += self.merges[self.active].left();
         self.active += 1;
         bits::set(&mut self.merging, group, true);
         self.lane_of(group).is_busy = true;

@@ -166,6 +166,8 @@ pub struct Tide {
     lanes: Vec<Lane>,
     /// The lane that is asked first for the next merge.
     lane: usize,
+    /// Each lane has a merge, or has passed the last bin that it may take a group of.
+    lanes_are_out: bool,
     /// The bin before the front, while log blocks of it are not empty.
     rest: Option<u8>,
     /// The first `active` of them are under way.
@@ -173,6 +175,8 @@ pub struct Tide {
     /// The bins that their groups were in.
     bins: Vec<u8>,
     active: usize,
+    /// Pages that these have still to copy.
+    begun: u32,
     turn: usize,
     /// One bit a group: it is being merged.
     merging: Vec<u64>,
@@ -439,13 +443,12 @@ impl Tide {
     /// Steps for the page that is written next, so that merges free log blocks before the log is full, and
     /// memory before the offsets of log pages have theirs.
     fn pace(&self, core: &Core) -> u32 {
-        let begun: u32 = self.merges[..self.active].iter().map(Merging::left).sum();
         let (work, kept) = match self.rest {
             // The last groups of the bin before: what is begun has to end, and then there is room again.
             Some(_) => (self.active as u32 * self.block_pages, KEPT),
             None => {
                 let groups = self.table.groups_in(self.table.front());
-                let left = begun + self.left_in_rises();
+                let left = self.begun + self.left_in_rises();
                 (groups * self.block_pages + left, KEPT + self.tail() + self.rises.room())
             }
         };
@@ -561,11 +564,13 @@ impl Policy for Tide {
             table: Timetable::new(groups, layout.width, blocks, layout.log_blocks, ahead),
             lanes: (0..layout.width).map(Lane::new).collect(),
             lane: 0,
+            lanes_are_out: false,
             rest: None,
             // A clone of an empty buffer would have no room.
             merges: (0..merges).map(|_| Merging::new(layout.block_pages)).collect(),
             bins: vec![NO_BIN; merges],
             active: 0,
+            begun: 0,
             turn: 0,
             merging: vec![0; groups.div_ceil(64) as usize],
             block_pages: layout.block_pages,
@@ -752,6 +757,10 @@ impl Policy for Tide {
             map.check(core)?;
         }
         let under_way: Vec<u32> = self.merges[..self.active].iter().map(|merge| merge.logical).collect();
+        let begun: u32 = self.merges[..self.active].iter().map(Merging::left).sum();
+        if begun != self.begun {
+            return Err(format!("merges have {begun} pages to copy, and {} are counted", self.begun).into());
+        }
         let marked = (0..core.layout().logical_blocks).filter(|&group| self.is_merging(group)).count();
         if marked != under_way.len() || under_way.iter().any(|&group| !self.is_merging(group)) {
             return Err(format!("{marked} groups are marked as being merged, and {under_way:?} are").into());

@@ -62,6 +62,8 @@ struct Rise {
 pub(super) struct Rises {
     sequences: [Sequence; SEQUENCES],
     rises: Vec<Rise>,
+    /// How many of them no sequence writes any more.
+    left: u32,
     /// Pages that the host wrote.
     clock: u64,
     /// Until this time there is room for a region to be kept.
@@ -87,6 +89,7 @@ impl Rises {
         Rises {
             sequences: [Sequence::default(); SEQUENCES],
             rises: vec![idle; Rises::most(layout) as usize],
+            left: 0,
             clock: 0,
             until: 0,
             span,
@@ -256,7 +259,8 @@ impl Tide {
         for place in 0..self.rises.width {
             self.end_block(core, flash, index, place)?;
         }
-        (self.rises.rises[index].region, self.rises.rises[index].left) = (NONE, None);
+        self.rises.rises[index].region = NONE;
+        self.rises.left -= u32::from(self.rises.rises[index].left.take().is_some());
         self.erase_emptied(core, flash)
     }
 
@@ -319,6 +323,7 @@ impl Tide {
             return self.end_rise(core, flash, index);
         }
         self.rises.rises[index].left = Some(left);
+        self.rises.left += 1;
         self.erase_emptied(core, flash)
     }
 
@@ -334,9 +339,11 @@ impl Tide {
         core: &mut Core,
         flash: &mut Flash<N>,
     ) -> Result<bool, Fault> {
-        let Some(index) = self.rises.rises.iter().position(|rise| rise.left.is_some()) else {
+        if self.rises.left == 0 {
             return Ok(false);
-        };
+        }
+        let left = self.rises.rises.iter().position(|rise| rise.left.is_some());
+        let Some(index) = left else { return Ok(false) };
         let width = self.rises.width;
         for _ in 0..width {
             let rise = &mut self.rises.rises[index];

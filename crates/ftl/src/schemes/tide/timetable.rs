@@ -7,6 +7,7 @@ use super::LOG_FOR_BURSTS;
 use crate::breach::Breach;
 use crate::list::{linked, Links, List, NONE};
 use crate::log_block::Layout;
+use nand::Divisor;
 
 /// A group that belongs to no bin.
 pub(super) const NO_BIN: u8 = u8::MAX;
@@ -30,10 +31,9 @@ const MOST_WRITES: u8 = 31;
 /// Bins that a parallel unit may be ahead of the front with its merges.
 pub(super) const LEAD: u32 = 2;
 
-/// What the timetable knows of a group, 3 bytes: 8, 5, 6 and 5 bits.
+/// What the timetable knows of a group beside its bin, 2 bytes: 5, 6 and 5 bits.
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    bin: u8,
     /// Bins ahead of the front at its assignment, and each time that it was put off, by [`encode`].
     ahead: u8,
     /// Log pages that it gathers while the front moves by a bin, in 1/16, by [`encode`]; 0 for unknown.
@@ -84,6 +84,10 @@ linked!(Unit);
 #[derive(Clone, Debug)]
 pub(super) struct Timetable {
     groups: Vec<Group>,
+    /// The bin of each group, or [`NO_BIN`]: those of one parallel unit side by side, as they are searched.
+    bin_of: Vec<u8>,
+    /// Places in `bin_of` for each parallel unit.
+    lane: u32,
     bins: Vec<Bin>,
     /// By block of the pool.
     units: Vec<Unit>,
@@ -91,7 +95,7 @@ pub(super) struct Timetable {
     /// Log blocks of a bin that are written at the same time.
     open: u8,
     /// Groups that lie on the same parallel unit are so far apart.
-    width: u32,
+    width: Divisor,
     /// Bins ahead at the mean rate.
     ahead: u32,
     /// The sum of the rates, and of how many groups.
@@ -120,7 +124,9 @@ impl Timetable {
     pub(super) fn new(groups: u32, width: u32, blocks: u32, log_blocks: u32, ahead: u32) -> Timetable {
         let bins = Timetable::bins_for(ahead);
         Timetable {
-            groups: vec![Group { bin: NO_BIN, ahead: 1, rate: 0, writes: 0 }; groups as usize],
+            groups: vec![Group { ahead: 1, rate: 0, writes: 0 }; groups as usize],
+            bin_of: vec![NO_BIN; (groups.div_ceil(width) * width) as usize],
+            lane: groups.div_ceil(width),
             bins: vec![
                 Bin {
                     groups: 0,
@@ -136,7 +142,7 @@ impl Timetable {
             units: vec![Unit { links: Links::NONE, bin: NO_BIN }; blocks as usize],
             front: 0,
             open: Timetable::open_for(log_blocks, ahead),
-            width,
+            width: Divisor::new(width),
             ahead,
             rates: 0,
             rated: 0,
@@ -202,8 +208,15 @@ impl Timetable {
         self.front = (self.front + 1) % self.bins();
     }
 
+    /// Where `bin_of` has a group.
+    #[inline]
+    fn place(&self, group: u32) -> usize {
+        let (nth, unit) = self.width.divide(group);
+        (unit * self.lane + nth) as usize
+    }
+
     pub(super) fn bin_of(&self, group: u32) -> u8 {
-        self.groups[group as usize].bin
+        self.bin_of[self.place(group)]
     }
 
     pub(super) fn groups_in(&self, bin: u8) -> u32 {
@@ -223,10 +236,10 @@ impl Timetable {
     /// The bin of a group that the host writes a page of; assigned, if it has none, by its rate: the number
     /// of writes for merges is least when groups wait in proportion to 1 / sqrt(rate).
     pub(super) fn written(&mut self, group: u32) -> u8 {
-        let it = self.groups[group as usize];
-        if it.bin != NO_BIN {
+        let (it, bin) = (self.groups[group as usize], self.bin_of(group));
+        if bin != NO_BIN {
             self.groups[group as usize].writes = (it.writes + 1).min(MOST_WRITES);
-            return it.bin;
+            return bin;
         }
         let last = self.bins() - 3;
         let ahead = match (decode(it.rate), self.rated) {
@@ -263,19 +276,11 @@ impl Timetable {
         let first = (ahead - reach).max(least);
         let last = (ahead + reach).min(self.bins() - 3);
         let count = last - first + 1;
-        // `count` is at most half of the bins.
-        let mut counts = [0u16; 128];
-        for other in (group % self.width..self.groups.len() as u32).step_by(self.width as usize) {
-            let bin = self.groups[other as usize].bin;
-            if bin != NO_BIN {
-                let at = self.ahead_of(bin);
-                if (first..=last).contains(&at) {
-                    counts[(at - first) as usize] += 1;
-                }
-            }
-        }
+        let mut groups = [0u32; NO_BIN as usize + 1];
+        let lane = (self.width.divide(group).1 * self.lane) as usize;
+        self.bin_of[lane..lane + self.lane as usize].iter().for_each(|&bin| groups[bin as usize] += 1);
         let turn = |at: u32| (at + count - group % count) % count;
-        let fewest = (0..count).min_by_key(|&at| (counts[at as usize], turn(at)));
+        let fewest = (0..count).min_by_key(|&at| (groups[self.bin_at(first + at) as usize], turn(at)));
         fewest.map_or(ahead, |at| first + at)
     }
 
@@ -286,8 +291,8 @@ impl Timetable {
 
     /// Puts a group that has no bin into the one `ahead` of the front.
     pub(super) fn assign(&mut self, group: u32, ahead: u32) {
-        let bin = self.bin_at(ahead);
-        self.groups[group as usize].bin = bin;
+        let (bin, place) = (self.bin_at(ahead), self.place(group));
+        self.bin_of[place] = bin;
         self.groups[group as usize].ahead = encode(ahead.max(1), AHEAD_OCTAVES);
         self.groups[group as usize].writes = 0;
         self.bins[bin as usize].groups += 1;
@@ -296,12 +301,12 @@ impl Timetable {
     /// Puts a group whose turn it is into a later bin, if it should wait `wait` bins in all and that is at
     /// least twice what it has waited. `false`: it is due.
     pub(super) fn put_off(&mut self, group: u32, wait: u32) -> bool {
-        let it = self.groups[group as usize];
+        let (it, bin) = (self.groups[group as usize], self.bin_of(group));
         let waited = decode(it.ahead);
-        if it.bin == NO_BIN || waited >= MOST_WAIT || wait < 2 * waited {
+        if bin == NO_BIN || waited >= MOST_WAIT || wait < 2 * waited {
             return false;
         }
-        self.bins[it.bin as usize].groups -= 1;
+        self.bins[bin as usize].groups -= 1;
         let ahead = self.free_bin(group, (wait - waited).min(self.ahead));
         self.assign(group, ahead);
         // It grows, however coarse the code is: no group is put off for ever.
@@ -312,12 +317,13 @@ impl Timetable {
 
     /// Takes a group out of its bin: it is merged now. `pages` of it are in the log.
     pub(super) fn leave(&mut self, group: u32, pages: u32) {
-        let it = &mut self.groups[group as usize];
-        if it.bin == NO_BIN {
+        let place = self.place(group);
+        let bin = std::mem::replace(&mut self.bin_of[place], NO_BIN);
+        if bin == NO_BIN {
             return;
         }
-        self.bins[it.bin as usize].groups -= 1;
-        it.bin = NO_BIN;
+        self.bins[bin as usize].groups -= 1;
+        let it = &mut self.groups[group as usize];
         let gathered = pages.max(u32::from(it.writes));
         let now = (gathered * 16 / decode(it.ahead)).max(1);
         let before = decode(it.rate);
@@ -441,10 +447,9 @@ impl Timetable {
         self.bins[bin as usize].units.iter(&self.units)
     }
 
-    /// The log blocks of all bins that are more than `least` ahead of the front, each with how many.
-    pub(super) fn units_ahead(&self, least: u32) -> impl Iterator<Item = (u32, u32)> + use<'_> {
-        let ahead = least + 1..self.bins() - 1;
-        ahead.flat_map(|ahead| self.units_of(self.bin_at(ahead)).map(move |unit| (ahead, unit)))
+    /// The bins that are more than `least` ahead of the front, each behind how many bins.
+    pub(super) fn bins_ahead(&self, least: u32) -> impl Iterator<Item = (u32, u8)> + use<'_> {
+        (least + 1..self.bins() - 1).map(|ahead| (ahead, self.bin_at(ahead)))
     }
 
     /// All log blocks.
@@ -452,17 +457,19 @@ impl Timetable {
         self.bins.iter().flat_map(|bin| bin.units.iter(&self.units))
     }
 
-    /// The first group of the bin `ahead` of the front among `from`, `from + stride` and so on.
-    pub(super) fn next_of(&self, ahead: u32, from: u32, stride: u32) -> Option<u32> {
+    /// The first group of the bin `ahead` of the front, from `from` on, on the same parallel unit.
+    pub(super) fn next_of(&self, ahead: u32, from: u32) -> Option<u32> {
         let bin = self.bin_at(ahead);
-        let groups = (from..self.groups.len() as u32).step_by(stride as usize);
-        groups.into_iter().find(|&group| self.groups[group as usize].bin == bin)
+        let (nth, unit) = self.width.divide(from);
+        let lane = &self.bin_of[(unit * self.lane) as usize..][..self.lane as usize];
+        let at = lane.get(nth as usize..)?.iter().position(|&other| other == bin)?;
+        Some(from + at as u32 * self.width.get())
     }
 
     /// Checks that the bins count their groups.
     pub(super) fn check(&self) -> Result<(), Breach> {
         for (bin, it) in (0..).zip(&self.bins) {
-            let groups = self.groups.iter().filter(|group| group.bin == bin).count();
+            let groups = self.bin_of.iter().filter(|&&other| other == bin).count();
             if groups != it.groups as usize {
                 return Err(format!("bin {bin} counts {} groups and has {groups}", it.groups).into());
             }
