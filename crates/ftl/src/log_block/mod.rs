@@ -48,6 +48,7 @@ use layout::{all_blocks, layout_of, usable_blocks};
 pub use layout::{Layout, Shares};
 use leveling::Leveling;
 use nand::{Done, Fault, Lpn, Nand, Oob, PageKind, Ppn, Source};
+use prefetch_index::prefetch_index;
 
 /// Kinds of merges, and their index in [`stats::MERGES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,6 +334,7 @@ impl Core {
             let slot = self.slot_at(logical, offset);
             self.log[slot] = ppn.0;
             self.lpns[ppn.0 as usize] = lpn.0;
+            prefetch_index(&self.lpns, ppn.0 as usize + self.pool.stride());
         }
     }
 
@@ -491,6 +493,8 @@ pub struct LogBlock<P> {
     base: Lpn,
     size: u32,
     left: u32,
+    /// The last request was a write.
+    writes: bool,
 }
 
 impl<P: Policy> LogBlock<P> {
@@ -532,7 +536,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         policy.restore(&mut core, flash, logs);
         policy.opened(&mut core, flash)?;
         let leveling = Leveling::new(config.wear_gap, all_blocks(&core.pool));
-        Ok(LogBlock { core, policy, leveling, base: Lpn(0), size: 0, left: 0 })
+        Ok(LogBlock { core, policy, leveling, base: Lpn(0), size: 0, left: 0, writes: false })
     }
 
     #[inline]
@@ -543,6 +547,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         rest: u32,
         at: Done,
     ) -> Result<(Option<Oob>, Done), Fault> {
+        self.writes = false;
         let (is_hit, at) = self.policy.look_up(&mut self.core, flash, lpn, rest, at)?;
         flash.counters.lookups += 1;
         flash.counters.cmt_hits += u64::from(is_hit);
@@ -559,6 +564,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
     fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
         flash.counters.lookups += 1;
         flash.counters.cmt_hits += 1;
+        self.writes = true;
         let page = self.page(lpn, rest);
         if self.leveling.is_on() {
             let policy = &self.policy;
@@ -636,7 +642,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
 
     #[inline]
     fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
-        self.core.expect(flash, lpn, soon);
+        self.core.expect(flash, lpn, soon && !self.writes);
     }
 }
 

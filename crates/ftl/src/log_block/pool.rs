@@ -17,6 +17,7 @@ use crate::flash::{Content, Flash};
 use crate::list::{linked, Links, List};
 use crate::log_block::load::{self, Load};
 use nand::{Divisor, Done, Fault, Geometry, Nand, Oob, PageKind, Pbn, Ppn, Source};
+use prefetch_index::prefetch_index;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -28,7 +29,6 @@ struct Block {
     opening: u32,
     /// The next page to program; `block_pages` when no more are to be.
     next: u32,
-    valid: u32,
     /// What programs of the first row wait for.
     gate: Done,
     /// The program of its last page, of a block that is one NAND block.
@@ -44,7 +44,6 @@ const UNUSED: Block = Block {
     used: false,
     opening: 0,
     next: 0,
-    valid: 0,
     gate: Done::READY,
     last: Done::READY,
     superseded: Done::READY,
@@ -68,6 +67,8 @@ pub struct Pool {
     rows: Divisor,
     block_pages: u32,
     blocks: Vec<Block>,
+    /// By block: pages that hold the newest content of their LPN.
+    valid: Vec<u32>,
     /// The page at position 0, of blocks that are one NAND block. Apart, as most lookups ask for it alone.
     firsts: Vec<u32>,
     /// Blocks in use, the one opened first at the head.
@@ -121,6 +122,7 @@ impl Pool {
             rows: Divisor::new(geometry.pages_per_block),
             block_pages: units * geometry.pages_per_block,
             blocks: vec![UNUSED; ids as usize],
+            valid: vec![0; ids as usize],
             firsts: vec![NONE; ids as usize],
             order: List::EMPTY,
             members: vec![NONE; ids as usize * units as usize],
@@ -254,7 +256,7 @@ impl Pool {
     /// Pages of a block that hold the newest content of their LPN.
     #[inline]
     pub fn valid(&self, block: u32) -> u32 {
-        self.blocks[block as usize].valid
+        self.valid[block as usize]
     }
 
     /// The page at `position` of a block, which must have that member.
@@ -274,9 +276,16 @@ impl Pool {
         self.members[(block * self.units + self.turns.divide(position).1) as usize]
     }
 
+    /// From a page of a NAND block to the next one.
+    #[inline]
+    pub(crate) fn stride(&self) -> usize {
+        self.stride as usize
+    }
+
     /// The parallel unit of a block that is one NAND block.
+    #[inline]
     pub(crate) fn unit_of(&self, block: u32) -> u32 {
-        self.geometry.unit_of(Pbn(self.members[(block * self.units) as usize]))
+        self.lines.divide(self.members[(block * self.units) as usize]).1
     }
 
     /// As [`Pool::page`]; `None` where a power cut left no member.
@@ -309,7 +318,7 @@ impl Pool {
     #[inline]
     pub(crate) fn validate_in<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, ppn: Ppn) {
         flash.space.validate_found(ppn);
-        self.blocks[block as usize].valid += 1;
+        self.valid[block as usize] += 1;
     }
 
     /// Records that a page of a block is not needed any more: the last page of the block `by` has superseded
@@ -317,12 +326,40 @@ impl Pool {
     #[inline]
     pub(crate) fn invalidate_in<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, ppn: Ppn, by: u32) {
         flash.space.invalidate(ppn);
-        self.blocks[block as usize].valid -= 1;
+        self.valid[block as usize] -= 1;
+        self.supersede(flash, block, by);
+    }
+
+    /// The last page of the block `by`, or one before that, has superseded a page of a block; [`NONE`]: none
+    /// has.
+    #[inline]
+    pub(crate) fn supersede<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, by: u32) {
         if self.units == 1 && by != NONE {
             let last = self.blocks[by as usize].last;
             let it = &mut self.blocks[block as usize];
             it.superseded = flash.join(it.superseded, last);
         }
+    }
+
+    /// So many pages of a block that is one NAND block were marked valid, or not
+    /// ([`Space::mark`](crate::space::Space::mark)).
+    pub(crate) fn count_marked<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        pages: u32,
+        are_valid: bool,
+    ) {
+        assert!(self.units == 1);
+        flash.space.count_marked(self.page(block, 0), pages, are_valid);
+        let valid = &mut self.valid[block as usize];
+        *valid = if are_valid { *valid + pages } else { *valid - pages };
+    }
+
+    /// Lets the processor fetch what is known of a block.
+    #[inline]
+    pub(crate) fn expect(&self, block: u32) {
+        prefetch_index(&self.blocks, block as usize);
     }
 
     /// When whatever superseded the pages of a block is on flash, as far as that is known: of a block that is
@@ -456,7 +493,7 @@ impl Pool {
         let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
         self.programmed += 1;
         if let Some(load) = &mut self.load {
-            load.add(self.geometry.unit_of(Pbn(self.members[block as usize])), 1);
+            load.add(self.lines.divide(self.members[block as usize]).1, 1);
         }
         match flash.program_page(ppn, oob, from, cause, after) {
             Ok(done) => {
@@ -514,7 +551,8 @@ impl Pool {
         after: Done,
     ) -> Result<Done, Fault> {
         let it = self.blocks[block as usize];
-        assert!(it.used && it.valid == 0, "block {block} erased with {} valid pages", it.valid);
+        let valid = self.valid(block);
+        assert!(it.used && valid == 0, "block {block} erased with {valid} valid pages");
         let mut done = after;
         for position in 0..self.units {
             let slot = (block * self.units + position) as usize;

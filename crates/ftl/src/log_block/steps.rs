@@ -11,7 +11,8 @@ use crate::log_block::merge::Copied;
 use crate::log_block::pool::NONE;
 use nand::{Done, Fault, Hint, Lpn, Nand, Ppn};
 
-/// So many pages before it copies a page a merge lets the processor fetch where that is.
+/// Once for so many pages a merge lets the processor fetch where later ones are: in a cache line are at least
+/// as many.
 const LOOK_AHEAD: u32 = 8;
 
 /// A logical block that is being gathered into another block.
@@ -130,10 +131,7 @@ impl Core {
             merging.block = NONE;
             return self.release(flash, block, Cause::Merge).map(|_| false);
         }
-        for (offset, _) in (0..).zip(&merging.staged).filter(|(_, &staged)| staged) {
-            self.forget_at(flash, logical, offset, block);
-            self.pool.validate_in(flash, block, self.pool.page(block, offset));
-        }
+        self.map_copies(flash, merging);
         if self.pool.valid(block) == 0 {
             return self.release(flash, block, Cause::Merge).map(|_| true);
         }
@@ -144,6 +142,30 @@ impl Core {
             self.release(flash, old, Cause::Merge)?;
         }
         Ok(true)
+    }
+
+    /// Maps the copies of a merge. Most supersede a page of the home: these are counted together.
+    fn map_copies<N: Nand>(&mut self, flash: &mut Flash<N>, merging: &Merging) {
+        let (logical, block) = (merging.logical, merging.block);
+        let home = self.data_block(logical);
+        let (mut mapped, mut superseded) = (0, 0);
+        for (offset, _) in (0..).zip(&merging.staged).filter(|(_, &staged)| staged) {
+            if self.log[self.slot_at(logical, offset)] != NONE {
+                self.forget_at(flash, logical, offset, block);
+            } else if let Some(home) = home {
+                if let Some(old) = self.valid_page(flash, home, offset) {
+                    flash.space.mark(old, false);
+                    self.pool.supersede(flash, home, block);
+                    superseded += 1;
+                }
+            }
+            flash.space.mark(self.pool.page(block, offset), true);
+            mapped += 1;
+        }
+        if let Some(home) = home {
+            self.pool.count_marked(flash, home, superseded, false);
+        }
+        self.pool.count_marked(flash, block, mapped, true);
     }
 
     /// Opens a log block on a parallel unit.
@@ -178,31 +200,37 @@ impl Core {
         self.pool.close(block);
     }
 
-    /// Tells the memory hierarchy which pages the next step of a merge will touch: until then other merges
-    /// have their turn.
+    /// Tells the memory hierarchy which page the next step of a merge will read: until then other merges have
+    /// their turn.
     fn expect_copy<N: Nand>(&self, flash: &Flash<N>, merging: &Merging) {
         let (logical, offset) = (merging.logical, merging.offset());
-        if let Some(from) = self.lookup_at(flash, logical, offset) {
+        let from = match self.log[self.slot_at(logical, offset)] {
+            NONE => self.data_block(logical).and_then(|home| self.pool.page_if_there(home, offset)),
+            page => Some(Ppn(page)),
+        };
+        if let Some(from) = from {
             flash.nand().expect(Hint::Page(from));
         }
-        flash.nand().expect(Hint::Page(self.pool.page(merging.block, offset)));
-        self.expect_lookup(flash, logical, offset + LOOK_AHEAD);
+        if offset.is_multiple_of(LOOK_AHEAD) {
+            self.expect_lookup(flash, logical, offset + LOOK_AHEAD);
+        }
     }
 
     /// Tells the memory hierarchy what the lookup of a page will read.
     #[inline]
     fn expect_lookup<N: Nand>(&self, flash: &Flash<N>, logical: u32, offset: u32) {
         prefetch_index::prefetch_index(&self.log, self.slot_at(logical, offset));
-        let home = self.data_block(logical);
-        if let Some(ppn) = home.and_then(|home| self.pool.page_if_there(home, offset)) {
+        let Some(home) = self.data_block(logical) else { return };
+        self.pool.expect(home);
+        if let Some(ppn) = self.pool.page_if_there(home, offset) {
             flash.space.expect(ppn);
         }
     }
 
-    /// Tells the memory hierarchy that `lpn` will be looked up.
+    /// Tells the memory hierarchy that `lpn` will be looked up, and if it `is_read` soon, the page itself.
     #[inline]
-    pub(crate) fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
-        if soon {
+    pub(crate) fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, is_read: bool) {
+        if is_read {
             if let Some(ppn) = self.lookup(flash, lpn) {
                 flash.nand().expect(Hint::Page(ppn));
             }

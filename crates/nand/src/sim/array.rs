@@ -41,8 +41,8 @@ pub(super) struct Block {
 pub(super) struct Array {
     pub geometry: Geometry,
     pub layout: Layout,
-    /// OOB of each page, block by block ([`Layout::number`]): schemes read and write many blocks in page order
-    /// at the same time, and each then has a cache line of its own.
+    /// OOB of each page, block by block ([`Layout::number`]): schemes read and write many blocks in page
+    /// order at the same time, and each then has a cache line of its own.
     pub records: Vec<Record>,
     /// State of each block, by PBN.
     pub blocks: Vec<Block>,

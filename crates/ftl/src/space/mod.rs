@@ -5,6 +5,8 @@
 //! superblocks stand in buckets by their valid pages, so that the greedy victim is found, and a page
 //! invalidated, in constant time.
 
+mod pooled;
+
 use crate::bits;
 use crate::breach::Breach;
 use crate::list::{linked, Links, List, NONE};
@@ -208,13 +210,6 @@ impl Space {
     #[inline]
     pub fn free_superblocks(&self) -> u32 {
         self.free.len() as u32 + self.pooled
-    }
-
-    /// Leaves superblocks to a pool of blocks ([`crate::log_block::pool::Pool`]), which has so many free now.
-    /// Valid pages are still recorded here.
-    pub(crate) fn lent(&mut self, free_blocks: u32) {
-        self.free.clear();
-        self.pooled = free_blocks;
     }
 
     /// Pages that can hold anything, bad blocks left out.
