@@ -51,52 +51,35 @@ struct Best {
 
 const NO_LINE: Best = Best { exact: 0, slope: f16::ONE, above: 0 };
 
-/// Where the points lie that a line with this slope could pass through.
-#[derive(Clone, Copy)]
+/// Where the points lie that two lines could pass through. Two at a time, as a count of one line mostly waits
+/// for the one before.
 struct Tally {
-    /// Slope, also in 2^-16; `None` when it does not matter any more.
-    line: Option<(f16, i32)>,
-    /// By distance above the first point's line: points there, in the bits above [`BEHIND`].
-    hits: [u32; NEAR],
-    /// The most of them that were ever at one distance, which was the first to have so many.
-    most: u32,
-    above: u8,
+    /// By distance above the line through the first point: points there.
+    hits: [[u16; NEAR]; 2],
+    /// The most of them that were ever at one distance, and the point that made it so many first.
+    most: [u16; 2],
+    last: [usize; 2],
 }
 
-/// Bits below a count that tell apart the points of a part: the earlier, the greater.
-const BEHIND: u32 = u8::MAX as u32;
-
 impl Tally {
-    const NONE: Tally = Tally { line: None, hits: [0; NEAR], most: 0, above: 0 };
+    const NONE: Tally = Tally { hits: [[0; NEAR]; 2], most: [0; 2], last: [0; 2] };
 
-    /// Counts the points of a part for two lines, by distance. Two at a time, as a count of one line mostly
-    /// waits for the one before.
-    fn count([one, other]: &mut [Tally; 2], above: [&[u8]; 2]) {
-        let (mut most, mut most_of_other) = (one.most | BEHIND, other.most | BEHIND);
-        let mut behind = BEHIND;
-        for (&here, &there) in above[0].iter().zip(above[1]) {
-            behind -= 1;
-            let hits = &mut one.hits[here as usize];
-            *hits += BEHIND + 1;
-            most = most.max(*hits + behind);
-            let hits = &mut other.hits[there as usize];
-            *hits += BEHIND + 1;
-            most_of_other = most_of_other.max(*hits + behind);
+    /// Counts the points `of` a part, by how far they are above either line.
+    fn count(&mut self, above: [&[u8]; 2], of: Range<usize>) {
+        let [one, other] = &mut self.hits;
+        let ([mut most, mut most_of_other], [mut last, mut last_of_other]) = (self.most, self.last);
+        let start = of.start;
+        for (at, (&here, &there)) in above[0][of.clone()].iter().zip(&above[1][of]).enumerate() {
+            let hits = one[here as usize] + 1;
+            one[here as usize] = hits;
+            last = if hits > most { start + at } else { last };
+            most = most.max(hits);
+            let hits = other[there as usize] + 1;
+            other[there as usize] = hits;
+            last_of_other = if hits > most_of_other { start + at } else { last_of_other };
+            most_of_other = most_of_other.max(hits);
         }
-        one.found(most, above[0]);
-        other.found(most_of_other, above[1]);
-    }
-
-    fn found(&mut self, most: u32, above: &[u8]) {
-        if most > self.most | BEHIND {
-            self.above = above[(BEHIND - 1 - (most & BEHIND)) as usize];
-            self.most = most & !BEHIND;
-        }
-    }
-
-    /// Points on the best line so far.
-    fn exact(&self) -> u16 {
-        (self.most >> BEHIND.count_ones()) as u16
+        (self.most, self.last) = ([most, most_of_other], [last, last_of_other]);
     }
 }
 
@@ -111,8 +94,8 @@ pub struct Fitter {
     /// Points from the first one on.
     x: Vec<u16>,
     y: Vec<u16>,
-    /// By slope: how far points lie above the line, as far as that is told apart.
-    above: [Vec<u8>; SLOPES],
+    /// For two slopes: how far points lie above the line, as far as that is told apart.
+    above: [Vec<u8>; 2],
     /// What was found last.
     pub lines: Vec<Line>,
     chosen: Vec<Line>,
@@ -201,36 +184,36 @@ impl Fitter {
         let (rise, run) =
             (points[ahead].y.wrapping_sub(points[from].y) as i32, points[ahead].x - points[from].x);
         let density = (i64::from(rise) << 16) / i64::from(run).max(1);
-        let tried = AROUND.map(|factor| (density * factor) >> 10).into_iter().chain([1 << 16]);
-        let mut tallies = [Tally::NONE; SLOPES];
-        for ((tally, slope), above) in tallies.iter_mut().zip(tried).zip(&mut self.above) {
-            tally.line = as_stored(slope);
-            if let Some((_, fixed)) = tally.line {
-                measure_above(&self.x[from..], &self.y[from..], fixed, &mut above[from..]);
-            }
-        }
-        for end in first + 1..=parts {
-            let of = cut(end - 1)..cut(end);
-            let known = &mut self.best[first * (parts + 1) + end];
-            let (pairs, _) = tallies.as_chunks_mut::<2>();
-            let (above, _) = self.above.as_chunks::<2>();
-            for (pair, above) in pairs.iter_mut().zip(above) {
-                if pair.iter().any(|tally| tally.line.is_some()) {
-                    Tally::count(pair, above.each_ref().map(|above| &above[of.clone()]));
+        let around = |at| AROUND.get(at).map_or(1 << 16, |factor| (density * factor) >> 10);
+        let tried: [_; SLOPES] = std::array::from_fn(|at| as_stored(around(at)));
+        let (x, y) = (&self.x[from..], &self.y[from..]);
+        let (pairs, _) = tried.as_chunks::<2>();
+        let [above, above_of_other] = &mut self.above;
+        for pair in pairs {
+            let mut lines = *pair;
+            for (line, above) in lines.iter().zip([&mut *above, &mut *above_of_other]) {
+                if let Some((_, fixed)) = line {
+                    measure_above(x, y, *fixed, &mut above[from..]);
                 }
             }
-            for tally in &mut tallies {
-                let Some((slope, _)) = tally.line else { continue };
-                let exact = tally.exact();
-                if exact > known.exact {
-                    *known = Best { exact, slope, above: tally.above as i8 };
+            let mut tally = Tally::NONE;
+            for end in first + 1..=parts {
+                if lines == [None; 2] {
+                    break;
                 }
-                if (of.end - from) as u32 - u32::from(exact) > most_missed {
-                    tally.line = None;
+                let of = cut(end - 1)..cut(end);
+                tally.count([above, above_of_other], of.clone());
+                let known = &mut self.best[first * (parts + 1) + end];
+                for (at, above) in [&*above, &*above_of_other].into_iter().enumerate() {
+                    let Some((slope, _)) = lines[at] else { continue };
+                    let exact = tally.most[at];
+                    if exact > known.exact {
+                        *known = Best { exact, slope, above: above[tally.last[at]] as i8 };
+                    }
+                    if (of.end - from) as u32 - u32::from(exact) > most_missed {
+                        lines[at] = None;
+                    }
                 }
-            }
-            if tallies.iter().all(|tally| tally.line.is_none()) {
-                return;
             }
         }
     }
