@@ -91,12 +91,13 @@ pub fn facts(runs: &[Run]) -> Vec<(String, String)> {
     distinct(runs, &labels, "Workload", &mut out, workload);
     distinct(runs, &labels, "Warm-up", &mut out, warm_up);
     for (run, label) in runs.iter().zip(&labels) {
-        out.extend(debt(run).map(|debt| ("Debt".to_owned(), format!("{label}: {debt}"))));
+        let owed = debt(run).into_iter().chain(room(run));
+        out.extend(owed.map(|debt| ("Debt".to_owned(), format!("{label}: {debt}"))));
     }
     out
 }
 
-/// A warm-up's debt that is not worth a word: this share of the flash programs measured.
+/// A debt that is not worth a word: this share of the flash programs measured.
 const SMALL_DEBT: f64 = 0.01;
 
 /// A sentence on what the measured phases paid for the warm-up, where that can be more than 1 % of their
@@ -110,6 +111,26 @@ pub fn debt(run: &Run) -> Option<String> {
         whole(dirty),
         percent(share),
     ))
+}
+
+/// A sentence on free pages that the measured phases made and did not use, or used and did not make, where
+/// that is about more than 1 % of their flash programs.
+pub fn room(run: &Run) -> Option<String> {
+    let share = run.free_pages_share().filter(|share| share.abs() > SMALL_DEBT)?;
+    let pages = whole(run.free_pages_gained().unsigned_abs());
+    Some(if share > 0.0 {
+        format!(
+            "{pages} more pages are free at the end than at the beginning; collection took about {} of the flash \
+             programs measured to make them",
+            percent(share),
+        )
+    } else {
+        format!(
+            "{pages} fewer pages are free at the end than at the beginning; to make them anew collection would take \
+             about {} more flash programs",
+            percent(-share),
+        )
+    })
 }
 
 fn warm_up(run: &Run) -> String {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{device, experiment, job, phase, short, tiny, with_block_size};
 use nand::timing::Policy;
-use sim::facts::{debt, facts};
+use sim::facts::{debt, facts, room};
 use sim::results::{Kind, Run};
 use sim::{
     run, CacheSize, CacheState, Experiment, Listed, Load, PhaseSpec, RunError, Series, TimingModel, Verify,
@@ -151,6 +151,31 @@ fn every_scheme_starts_with_the_mapping_cache_as_asked() {
         assert!(text.ends_with("; mapping cache clean: what was dirty is written back"), "{text}");
     }
     assert!(owing >= 5 && caching >= 5, "{owing} schemes left something dirty, {caching} keep something");
+}
+
+#[test]
+fn the_result_says_how_much_room_a_run_made_or_used() {
+    // A device that was never written has room for twenty writes.
+    let mut e = experiment(tiny(), "page", vec![phase("few", vec![short(Pattern::Write, 1, 1, 20)])]);
+    let few = good(&e);
+    assert_eq!((few.free_pages_gained(), few.free_pages_share(), room(&few)), (-20, None, None));
+    // What collection has ready when the load ends is a part of a short run, and less of a long one.
+    e.warm_up = vec![PhaseSpec::warm_up("fragmented".parse().unwrap())];
+    let mut share_of = |requests| {
+        e.phases = vec![phase("writes", vec![short(Pattern::RandWrite, 1, 1, requests)])];
+        let run = good(&e);
+        let share = run.free_pages_share().expect("a device that collects");
+        let total = run.phases[0].flash_total();
+        let erased = total.erases * u64::from(run.device.pages_per_block);
+        assert_eq!(run.free_pages_gained(), erased as i64 - total.programs as i64);
+        assert_eq!(room(&run).is_some(), share.abs() > 0.01, "{share}");
+        if let Some(text) = room(&run) {
+            assert_eq!(text.contains("more pages are free"), share > 0.0, "{text}");
+        }
+        share.abs()
+    };
+    let [short, long] = [1_000, 10_000].map(&mut share_of);
+    assert!(short > 0.01 && long < 0.01, "{short} and {long}");
 }
 
 #[test]

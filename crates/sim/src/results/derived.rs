@@ -182,6 +182,27 @@ impl super::Run {
         let dirty = self.cache_before.map_or(0, |held| held.dirty);
         ratio(dirty.min(written_back) as f64, programs(&|phase| phase.flash_total().programs) as f64)
     }
+
+    /// How many more pages are free behind the measured phases than before them, negative for fewer: those
+    /// that they erased, less those that they programmed.
+    pub fn free_pages_gained(&self) -> i64 {
+        let pages = i64::from(self.device.pages_per_block);
+        let total = self.phases.iter().map(Phase::flash_total);
+        total.map(|counts| counts.erases as i64 * pages - counts.programs as i64).sum()
+    }
+
+    /// The flash programs that made the free pages gained, or that would make those lost, as a share of those
+    /// measured; negative where pages were lost. A free page costs as many copies as in the measured phases.
+    /// `None` where nothing was collected.
+    pub fn free_pages_share(&self) -> Option<f64> {
+        let sum = |of: &dyn Fn(&Phase) -> u64| self.phases.iter().map(of).sum::<u64>() as f64;
+        let by = |phase: &Phase, cause| phase.flash.get(cause).map_or(0, |counts| counts.programs);
+        let copies = sum(&|phase| by(phase, "collection") + by(phase, "merge"));
+        let erased = sum(&|phase| phase.flash_total().erases) * f64::from(self.device.pages_per_block);
+        let made = erased - copies;
+        let a_page = ratio(copies, made).filter(|_| made > 0.0)?;
+        ratio(self.free_pages_gained() as f64 * a_page, sum(&|phase| phase.flash_total().programs))
+    }
 }
 
 impl GcCounts {
