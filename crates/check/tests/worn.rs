@@ -45,6 +45,8 @@ fn devices_of_the_swarm_that_once_failed_are_survived() {
         ("lftl", 493_277_951, None, 114),
         // All log blocks beyond the limit were empty: erased, and still "nothing to merge" was a failure.
         ("tide", 424_226, Some(2136), 227),
+        // All blocks to be erased lay on one parallel unit, and the first of them was bad.
+        ("tide", 962_552_700, None, 1),
         // Two cuts left five superblocks half written and none free: recovery has to move data before it can
         // write a translation page.
         ("sftl", 493_278_569, Some(2003), 184),

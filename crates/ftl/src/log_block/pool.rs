@@ -412,7 +412,11 @@ impl Pool {
         from: u32,
         choose: impl Fn(&Line, &[u32]) -> usize,
     ) -> Result<u32, Fault> {
-        if self.free_count < self.units || (self.units == 1 && self.free[from as usize].is_empty()) {
+        if self.units == 1 && self.free[from as usize].is_empty() {
+            self.erase_pending(flash)?;
+        }
+        // A block may turn out to be bad when it is erased; then others are there to be erased.
+        while self.free_count < self.units && !self.pending.is_empty() {
             self.erase_pending(flash)?;
         }
         if self.free_count < self.units {
