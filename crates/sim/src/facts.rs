@@ -114,23 +114,20 @@ pub fn debt(run: &Run) -> Option<String> {
 }
 
 /// A sentence on free pages that the measured phases made and did not use, or used and did not make, where
-/// that is about more than 1 % of their flash programs.
+/// they are more than 1 % of the flash programs. What they cost in copies depends on what was collected for
+/// them, and is not said.
 pub fn room(run: &Run) -> Option<String> {
     let share = run.free_pages_share().filter(|share| share.abs() > SMALL_DEBT)?;
-    let pages = whole(run.free_pages_gained().unsigned_abs());
-    Some(if share > 0.0 {
-        format!(
-            "{pages} more pages are free at the end than at the beginning; collection took about {} of the flash \
-             programs measured to make them",
-            percent(share),
-        )
-    } else {
-        format!(
-            "{pages} fewer pages are free at the end than at the beginning; to make them anew collection would take \
-             about {} more flash programs",
-            percent(-share),
-        )
-    })
+    let (change, copies) = match share > 0.0 {
+        true => ("more", "the copies that made them are counted"),
+        false => ("fewer", "copies that make them anew are not counted"),
+    };
+    Some(format!(
+        "{} {change} pages are free at the end than at the beginning, as many as {} of the flash programs measured; \
+         {copies}",
+        whole(run.free_pages_gained().unsigned_abs()),
+        percent(share.abs()),
+    ))
 }
 
 fn warm_up(run: &Run) -> String {

@@ -176,32 +176,29 @@ impl super::Run {
     /// mapping cache, 0..=1: as many as entries were dirty, and no more than mapping write-backs there were.
     /// `None` when nothing was programmed.
     pub fn warm_up_debt(&self) -> Option<f64> {
-        let programs = |of: &dyn Fn(&Phase) -> u64| self.phases.iter().map(of).sum::<u64>();
         let written_back =
-            programs(&|phase| phase.flash.get("translation").map_or(0, |counts| counts.programs));
+            self.sum(|phase| phase.flash.get("translation").map_or(0, |counts| counts.programs));
         let dirty = self.cache_before.map_or(0, |held| held.dirty);
-        ratio(dirty.min(written_back) as f64, programs(&|phase| phase.flash_total().programs) as f64)
+        ratio(dirty.min(written_back) as f64, self.sum(|phase| phase.flash_total().programs) as f64)
     }
 
-    /// How many more pages are free behind the measured phases than before them, negative for fewer: those
-    /// that they erased, less those that they programmed.
+    /// Pages that the measured phases erased, less those that they programmed: how many more are free at the
+    /// end than at the beginning, negative for fewer. A block that was closed before it was full counts as if
+    /// it had been full.
     pub fn free_pages_gained(&self) -> i64 {
-        let pages = i64::from(self.device.pages_per_block);
-        let total = self.phases.iter().map(Phase::flash_total);
-        total.map(|counts| counts.erases as i64 * pages - counts.programs as i64).sum()
+        let erased = self.sum(|phase| phase.flash_total().erases) * u64::from(self.device.pages_per_block);
+        erased as i64 - self.sum(|phase| phase.flash_total().programs) as i64
     }
 
-    /// The flash programs that made the free pages gained, or that would make those lost, as a share of those
-    /// measured; negative where pages were lost. A free page costs as many copies as in the measured phases.
-    /// `None` where nothing was collected.
+    /// The free pages gained as a share of the flash programs measured. `None` where nothing was erased.
     pub fn free_pages_share(&self) -> Option<f64> {
-        let sum = |of: &dyn Fn(&Phase) -> u64| self.phases.iter().map(of).sum::<u64>() as f64;
-        let by = |phase: &Phase, cause| phase.flash.get(cause).map_or(0, |counts| counts.programs);
-        let copies = sum(&|phase| by(phase, "collection") + by(phase, "merge"));
-        let erased = sum(&|phase| phase.flash_total().erases) * f64::from(self.device.pages_per_block);
-        let made = erased - copies;
-        let a_page = ratio(copies, made).filter(|_| made > 0.0)?;
-        ratio(self.free_pages_gained() as f64 * a_page, sum(&|phase| phase.flash_total().programs))
+        let programs = self.sum(|phase| phase.flash_total().programs) as f64;
+        let erases = self.sum(|phase| phase.flash_total().erases);
+        ratio(self.free_pages_gained() as f64, programs).filter(|_| erases > 0)
+    }
+
+    fn sum(&self, of: impl Fn(&Phase) -> u64) -> u64 {
+        self.phases.iter().map(of).sum()
     }
 }
 
