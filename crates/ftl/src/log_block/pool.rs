@@ -496,8 +496,9 @@ impl Pool {
         let epoch = opening * self.units + self.turns.divide(position).1;
         let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
         self.programmed += 1;
+        let unit = self.unit_of(block);
         if let Some(load) = &mut self.load {
-            load.add(self.lines.divide(self.members[block as usize]).1, 1);
+            load.add(unit, 1);
         }
         match flash.program_page(ppn, oob, from, cause, after) {
             Ok(done) => {

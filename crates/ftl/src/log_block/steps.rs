@@ -11,8 +11,8 @@ use crate::log_block::merge::Copied;
 use crate::log_block::pool::NONE;
 use nand::{Done, Fault, Hint, Lpn, Nand, Ppn};
 
-/// Once for so many pages a merge lets the processor fetch where later ones are: in a cache line are at least
-/// as many.
+/// A merge lets the processor fetch where its next pages are, once for so many pages: a cache line tells that
+/// of at least as many.
 const LOOK_AHEAD: u32 = 8;
 
 /// A logical block that is being gathered into another block.

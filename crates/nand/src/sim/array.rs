@@ -13,7 +13,8 @@ use prefetch_index::prefetch_index;
 /// The controller's page buffer holds nothing. No page has this number: [`Geometry::check`].
 const NO_PAGE: Ppn = Ppn(u32::MAX);
 
-/// Pages of a block go on in order. So many ahead lie in the next cache line.
+/// Pages of a block are programmed in order. With each one the processor fetches the record of the page so
+/// many ahead, so that the next cache line is there when it begins.
 const AHEAD: usize = 2;
 
 /// The block is bad.

@@ -3,6 +3,7 @@
 use super::timetable::LEAD;
 use super::{Tide, BINS, MERGED_PAGES};
 use crate::bits;
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::stats::FULL_MERGES;
@@ -24,6 +25,11 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn new(first: u32) -> Lane {
         Lane { first, lead: 0, cursor: first, is_busy: false }
+    }
+
+    /// Whether a group of it may be merged next, if there is one.
+    fn may_go_on(&self) -> bool {
+        !self.is_busy && self.lead <= LEAD
     }
 
     /// The front is another bin.
@@ -161,6 +167,14 @@ impl Tide {
         Ok(false)
     }
 
+    /// Checks that no lane has more groups where none is asked any more.
+    pub(super) fn check_lanes(&self) -> Result<(), Breach> {
+        match self.lanes.iter().position(Lane::may_go_on).filter(|_| self.lanes_are_out) {
+            Some(lane) => Err(format!("lane {lane} may go on, but none is asked").into()),
+            None => Ok(()),
+        }
+    }
+
     /// The next group of a lane in which none is being merged. A lane that has no more in its bin goes on
     /// with the next one, so that no die waits for the others.
     fn next_group(&mut self) -> Option<u32> {
@@ -171,7 +185,7 @@ impl Tide {
         for _ in 0..count {
             let lane = &mut self.lanes[self.lane];
             self.lane = (self.lane + 1) % count;
-            while !lane.is_busy && lane.lead <= LEAD {
+            while lane.may_go_on() {
                 if let Some(group) = self.table.next_of(lane.lead, lane.cursor) {
                     lane.cursor = group;
                     return Some(group);

@@ -753,6 +753,8 @@ impl Policy for Tide {
 
     fn check<N: Nand>(&self, core: &Core, _flash: &Flash<N>) -> Result<(), Breach> {
         self.table.check()?;
+        self.check_lanes()?;
+        self.rises.check()?;
         if let Some(map) = &self.map {
             map.check(core)?;
         }

@@ -18,6 +18,7 @@
 use super::lengths::{Lengths, WHOLE};
 use super::put_off::{Gathered, PARTS};
 use super::{Tide, HOME_PAGES, KEPT};
+use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::list::NONE;
@@ -119,6 +120,17 @@ impl Rises {
         } else {
             0
         }
+    }
+
+    /// Checks that the regions which no sequence writes are counted.
+    pub(super) fn check(&self) -> Result<(), Breach> {
+        let left = self.rises.iter().filter(|rise| rise.left.is_some()).count();
+        if left != self.left as usize {
+            return Err(
+                format!("{left} regions are left by their sequences, and {} are counted", self.left).into()
+            );
+        }
+        Ok(())
     }
 
     /// The log blocks of all regions.
