@@ -65,7 +65,9 @@ impl Failure {
     pub fn command(&self) -> String {
         if self.conformance {
             let seed = self.seed;
-            return format!("FTL_CONFORMANCE_SEED={seed} cargo test -p ftlkit-check --test conformance");
+            return format!(
+                "FTL_CONFORMANCE_SEED={seed} cargo test -p ftlkit-check --test suite conformance"
+            );
         }
         let mut command = format!("ftl check --scheme {} --seed {}", self.scheme, self.seed);
         if let Some(cut) = self.cut {

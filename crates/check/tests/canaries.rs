@@ -1,8 +1,7 @@
 //! Faulty schemes and arrays that the checker must catch. A check that cannot fail proves nothing.
 
-mod sabotage;
-mod toy;
-
+use crate::sabotage::{self, Sabotage};
+use crate::toy::{self, Toy};
 use check::{conformance_of, sweep_of, Cuttable, Failure, SweepOptions};
 use ftl::schemes::dftl::Dftl;
 use ftl::schemes::leaftl::Leaftl;
@@ -10,8 +9,6 @@ use ftl::schemes::page::PageMap;
 use ftl::schemes::tpftl::Tpftl;
 use ftl::{Config, Flash, Info, Memory, OpenError, Scheme};
 use nand::{CrashNand, Done, Fault, Lpn, Nand, Oob, Ppn};
-use sabotage::Sabotage;
-use toy::Toy;
 
 fn failure<S: Scheme, N: Cuttable>() -> Failure {
     let options = SweepOptions::new(S::INFO.name, 1, 20_000);

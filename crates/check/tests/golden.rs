@@ -1,7 +1,7 @@
 //! The flash commands of every registered scheme on a fixed workload, as a digest: a change of behaviour
 //! shows.
 //!
-//! When a change is meant, bless it: `FTL_BLESS=1 cargo test -p ftlkit-check --test golden`, and say in the
+//! When a change is meant, bless it: `FTL_BLESS=1 cargo test -p ftlkit-check --test suite golden`, and say in the
 //! changelog what changed for users.
 
 use ftl::schemes;
@@ -24,7 +24,7 @@ fn flash_commands_are_as_recorded() {
     let recorded = std::fs::read_to_string(GOLDEN).unwrap_or_default();
     assert!(
         recorded == now,
-        "the flash commands changed; if that is meant: FTL_BLESS=1 cargo test -p ftlkit-check --test golden\n\
+        "the flash commands changed; if that is meant: FTL_BLESS=1 cargo test -p ftlkit-check --test suite golden\n\
          recorded:\n{recorded}now:\n{now}"
     );
 }

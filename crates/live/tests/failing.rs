@@ -3,14 +3,12 @@
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::{Client as NbdClient, Folder, Server};
 use bytes::Bytes;
 use check::LossyMedium;
-use common::{Client as NbdClient, Folder, Server};
 use ftl::schemes::page::PageMap;
 use ftl::{Breach, Config, Flash, Info, Memory, OpenError, Scheme};
 use live::{Answer, Engine, Export, IoError, Op, Opening, PowerOffError, Reads, Request, Served};

@@ -8,12 +8,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
+use crate::common::Folder;
 use check::Dice;
-use common::Folder;
 use ftl::schemes;
 use live::{IoError, Op, Opening, Request, Settings};
 use nand::{DeviceSpec, Geometry};
@@ -136,7 +134,7 @@ fn images_of_released_formats_open() {
             }
             assert!(
                 file.exists(),
-                "{} is missing; to make it: FTL_BLESS=1 cargo test -p ftlkit-live --test formats",
+                "{} is missing; to make it: FTL_BLESS=1 cargo test -p ftlkit-live --test suite formats",
                 file.display()
             );
         }

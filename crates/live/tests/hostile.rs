@@ -3,13 +3,11 @@
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use common::{Client, Folder, Server};
+use crate::common::{Client, Folder, Server};
 
 const READ: u16 = 0;
 const MIB: u32 = 1 << 20;

@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::common::Folder;
 use check::Dice;
-use common::Folder;
 use ftl::schemes;
 use live::{Op, Opening, Request};
 use nand::{image_parts, Geometry};

@@ -2,9 +2,7 @@
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{go, meta, Client, Folder, Server, EXPORTED};
+use crate::common::{go, meta, Client, Folder, Server, EXPORTED};
 use ftl::schemes;
 use std::io::Write;
 use std::os::unix::net::UnixStream;

@@ -2,8 +2,6 @@
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -12,7 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use common::{Folder, EXPORTED};
+use crate::common::{Folder, EXPORTED};
 use ftl::schemes;
 use live::{vhost as server, Ended, Export, Stop};
 use vhost::vhost_user::message::{VhostUserConfigFlags, VhostUserProtocolFeatures};

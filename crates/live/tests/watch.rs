@@ -2,13 +2,11 @@
 // Helpers of tests are tests, too.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use common::{Client, Folder, Server};
+use crate::common::{Client, Folder, Server};
 use ftl::schemes;
 use live::Latency;
 

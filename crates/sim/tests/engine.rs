@@ -1,11 +1,9 @@
 //! The host model, end to end on small devices.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{device, experiment, job, phase, short, tiny, with_block_size};
+use crate::common::{device, experiment, job, phase, short, tiny, with_block_size};
 use nand::timing::Policy;
 use sim::facts::{debt, facts, room};
 use sim::results::{Kind, Run};

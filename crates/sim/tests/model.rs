@@ -2,9 +2,7 @@
 //! request at a time, a full device, a full cache, one unit replaced for each miss.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{experiment, phase, short};
+use crate::common::{experiment, phase, short};
 use nand::{DeviceSpec, Geometry};
 use sim::model::{error, refusal, Costs, Gc, Inputs, Times, DESCRIBED, PREDICTED};
 use sim::results::Run;

@@ -1,13 +1,11 @@
 //! A million operations in steady state allocate nothing, whatever the scheme and the clock.
 #![allow(clippy::unwrap_used, unsafe_code)]
 
-mod common;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{device, experiment, phase, short};
+use crate::common::{device, experiment, phase, short};
 use sim::{run, CacheSize, Progress, TimingModel};
 use workload::fio::Pattern;
 

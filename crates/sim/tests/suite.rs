@@ -1,0 +1,10 @@
+//! Every test of this folder in one program: the schemes are compiled for them once, and while a test waits
+//! another one runs.
+
+mod adapt_threshold;
+mod common;
+mod engine;
+mod model;
+mod tpftl_claims;
+mod wear_leveling;
+mod zero_alloc;
