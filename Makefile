@@ -9,8 +9,6 @@ GUEST := target/guest
 
 # The Python package is tested in a virtual environment of its own.
 VENV := target/venv
-# Settings of cargo's profile `test`: the module is then made of what `cargo test` has built.
-AS_TESTED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=1
 
 .PHONY: demo test setup compiler guest lint bench fuzz docs python python-lint python-lint-now python-tests python-tests-now wheel
 
@@ -55,7 +53,7 @@ python-lint-now: $(VENV)/installed
 	$(VENV)/bin/mypy
 
 python-tests-now: compiler $(VENV)/installed
-	$(AS_TESTED) cargo build --locked --workspace --lib --tests
+	cargo build --locked --workspace --lib --tests
 	cp target/debug/lib_ftlkit.so python/ftlkit/_ftlkit.abi3.so
 	$(VENV)/bin/python -m mypy.stubtest ftlkit._ftlkit --mypy-config-file pyproject.toml
 	$(VENV)/bin/python -m pytest
