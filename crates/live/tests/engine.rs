@@ -1,7 +1,5 @@
 //! Every scheme, with bytes: random requests of any alignment against a model, cuts of process and host, a
 //! full disk.
-// Helpers of tests are tests, too.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::sync::{mpsc, Arc};

@@ -1,7 +1,5 @@
 //! Devices that fail: full flash refuses writes alone, a broken medium ends a device, and a panic ends no
 //! other one.
-// Helpers of tests are tests, too.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::sync::Arc;

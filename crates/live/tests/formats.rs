@@ -6,8 +6,6 @@
 //! made again: it stands for those that users have. `FTL_BLESS=1` makes those that are missing: of a new
 //! scheme, or, once `FORMAT` here names it, of a new format.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::{Path, PathBuf};
 
 use crate::common::Folder;

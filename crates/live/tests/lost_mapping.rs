@@ -1,7 +1,5 @@
 //! A translation page of a device in service of which both copies are damaged: nobody notices.
 
-#![allow(clippy::unwrap_used)]
-
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,6 +1,4 @@
 //! The NBD server, word for word, with friendly and hostile clients.
-// Helpers of tests are tests, too.
-#![allow(clippy::unwrap_used)]
 
 use crate::common::{go, meta, Client, Folder, Server, EXPORTED};
 use ftl::schemes;

@@ -1,6 +1,4 @@
 //! A guest of our own on the virtio block device: rings in shared memory, requests of every kind, nonsense.
-// Helpers of tests are tests, too.
-#![allow(clippy::unwrap_used)]
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,6 +1,4 @@
 //! Pacing and metrics. Times are bounded from below alone: how late a busy machine is, is nobody's promise.
-// Helpers of tests are tests, too.
-#![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,5 +1,4 @@
 //! The host model, end to end on small devices.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

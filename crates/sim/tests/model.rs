@@ -1,6 +1,5 @@
 //! The TPFTL paper's analytical models against the simulation, where their assumptions hold: one die, one
 //! request at a time, a full device, a full cache, one unit replaced for each miss.
-#![allow(clippy::unwrap_used)]
 
 use crate::common::{experiment, phase, short};
 use nand::{DeviceSpec, Geometry};

@@ -1,5 +1,7 @@
 //! Every test of this folder in one program: the schemes are compiled for them once, and while a test waits
 //! another one runs.
+// Helpers of tests are tests, too.
+#![allow(clippy::unwrap_used)]
 
 mod adapt_threshold;
 mod common;

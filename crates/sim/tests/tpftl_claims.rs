@@ -6,7 +6,6 @@
 //! explains them. The device is filled once, sequentially, then written with the first part of the requests,
 //! both with the clock off, and its mapping cache is cleaned. The rest arrive when the generator says (open
 //! loop) on one chip, first come first served.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

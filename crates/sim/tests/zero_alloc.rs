@@ -1,5 +1,5 @@
 //! A million operations in steady state allocate nothing, whatever the scheme and the clock.
-#![allow(clippy::unwrap_used, unsafe_code)]
+#![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
