@@ -1,8 +1,8 @@
 //! The flash commands of every registered scheme on a fixed workload, as a digest: a change of behaviour
 //! shows.
 //!
-//! When a change is meant, bless it: `FTL_BLESS=1 cargo test -p ftlkit-check --test suite golden`, and say in the
-//! changelog what changed for users.
+//! When a change is meant, bless it: `FTL_BLESS=1 cargo test -p ftlkit-check --test suite golden`, and say in
+//! the changelog what changed for users.
 
 use ftl::schemes;
 use std::fmt::Write;

@@ -96,6 +96,8 @@ pub(crate) enum Stop {
     Request { request: u64, what: String },
     /// Work that no request asked for was the end of the device.
     Unasked(Fault),
+    /// Requests come so much faster than the device is that what waits in it would not fit in memory.
+    Overload { request: u64 },
     /// Somebody asked the run to stop.
     Asked,
 }
@@ -129,6 +131,10 @@ const ARRIVAL: u32 = OTHER << TAG_SHIFT;
 const IDLE: u32 = OTHER << TAG_SHIFT | 1;
 const REWRITE: u32 = OTHER << TAG_SHIFT | 2;
 const REWRITTEN: u32 = OTHER << TAG_SHIFT | 3;
+
+/// An open load ends when this many operations were pending in the clock, which has room for twice as many:
+/// 2 GiB.
+pub(crate) const MOST_PENDING: usize = if cfg!(test) { 1 << 16 } else { 1 << 25 };
 
 /// Idle work that takes no time is offered this often before the host believes that it will not end.
 const IDLE_AT_ONE_TIME: u32 = 1000;
@@ -546,6 +552,9 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
     /// A request arrives.
     fn arrive(&mut self) -> Result<(), Stop> {
         let now_ns = self.meter.now_ns;
+        if self.rig.clock().most_pending() > MOST_PENDING {
+            return Err(Stop::Overload { request: self.meter.issued() });
+        }
         let Some(arrivals) = &mut self.arrivals else { return Ok(()) };
         let Some(request) = arrivals.next.take() else { return Ok(()) };
         self.meter.in_flight += 1;

@@ -1,16 +1,18 @@
 //! A check that cannot fail is a defect: schemes with one fault each, and what catches them.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use ftl::schemes::page::PageMap;
 use ftl::{Breach, Config, Flash, HostOp, Info, Memory, OpenError, Scheme};
 use nand::timing::Timing;
 use nand::{DeviceSpec, Done, Fault, Geometry, Lpn, Nand, Oob, Ppn};
 use workload::fio::{Amount, JobSpec, Pattern, Phase as FioPhase};
+use workload::{Kind, Request};
 
 use crate::error::RunError;
 use crate::run::Runner;
-use crate::{Experiment, Load, PhaseSpec, Verify, SAMPLE_STRIDE};
+use crate::{Experiment, Listed, Load, PhaseSpec, Verify, SAMPLE_STRIDE};
 
 /// No fault: the wrapper itself breaks nothing.
 const NONE: u8 = 0;
@@ -275,6 +277,23 @@ fn run_faulty_with_pauses<const FAULT: u8>() -> Result<crate::results::Run, RunE
         jobs.jobs.iter_mut().for_each(|job| (job.thinktime_ns, job.thinktime_blocks) = (1_000_000, 100));
     }
     Runner::begin(0, &experiment, &(), &phase)?.run::<Faulty<FAULT>>()
+}
+
+/// All requests arrive at once: without a limit the device has more to do than memory has room for.
+#[test]
+fn a_load_that_the_device_cannot_serve_ends_the_run_and_one_with_a_limit_does_not() {
+    let overloaded = |outstanding| {
+        let mut experiment = small_experiment();
+        let bytes = 256 * 4096;
+        let write = Request { arrival_ns: 0, kind: Kind::Write, offset: 0, bytes };
+        let source = Arc::new(Listed::new("flood", vec![write; 1000]));
+        experiment.phases = vec![PhaseSpec::new("flood", Load::Open { source, outstanding })];
+        crate::run(&experiment, &()).map_err(|error| error.to_string())
+    };
+    let error = overloaded(None).expect_err("256,000 pages at once");
+    assert!(error.starts_with("requests arrive faster than the device can serve them"), "{error}");
+    assert!(error.contains("phase flood"), "{error}");
+    assert!(overloaded(Some(32)).is_ok());
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //! for its four traces: each is held to the direction the paper names and to a band around the value that it
 //! has today (`tpftl_claims.txt`), and printed beside the paper's value.
 //!
-//! `cargo test -p ftlkit-sim --test suite tpftl_claims -- --nocapture` prints the tables; `docs/schemes/tpftl.md`
-//! explains them. The device is filled once, sequentially, then written with the first part of the requests,
-//! both with the clock off, and its mapping cache is cleaned. The rest arrive when the generator says (open
-//! loop) on one chip, first come first served.
+//! `cargo test -p ftlkit-sim --test suite tpftl_claims -- --nocapture` prints the tables, and
+//! `docs/schemes/tpftl.md` explains them. The device is filled once, sequentially, then written with the
+//! first part of the requests, both with the clock off, and its mapping cache is cleaned. The rest arrive
+//! when the generator says (open loop) on one chip, first come first served.
 
 use std::sync::Arc;
 

@@ -111,6 +111,11 @@ impl Timing for AnyTiming {
         ask!(self, model => model.drain());
     }
 
+    #[inline(always)]
+    fn most_pending(&self) -> usize {
+        ask!(self, model => model.most_pending())
+    }
+
     fn die_use(&self) -> Vec<DieUse> {
         ask!(self, model => model.die_use())
     }

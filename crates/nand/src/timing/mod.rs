@@ -16,6 +16,7 @@ mod agenda;
 mod any;
 mod heap;
 mod none;
+mod programs;
 mod queued;
 mod reserved;
 mod slots;
@@ -152,6 +153,12 @@ pub trait Timing {
     /// reported by [`Timing::next`] afterwards, in its order but at the present; alarms that lie further
     /// ahead stay.
     fn drain(&mut self);
+
+    /// The most operations, joins and watches that were ever pending at once, each of which takes 64 bytes;
+    /// 0 where none is kept. A load that comes faster than the device can do lets them grow without end.
+    fn most_pending(&self) -> usize {
+        0
+    }
 
     /// Where each die's time went, indexed by die; nowhere under [`NoClock`], which has no dies.
     fn die_use(&self) -> Vec<DieUse>;

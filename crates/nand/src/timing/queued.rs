@@ -21,6 +21,7 @@
 use std::collections::VecDeque;
 
 use super::agenda::{time_ns, Agenda, Event, Key, Span, MAX_DIES};
+use super::programs::Programs;
 use super::slots::{List, Node, Slots, Stage, NONE};
 use super::{DieUse, OpKind, Operation, Policy, Times, Timing};
 use crate::{Class, Done};
@@ -118,17 +119,6 @@ struct Channel {
 
 const NO_DIE: u32 = u32::MAX;
 
-/// Numbers programs in the order of submission, and knows up to which all are complete.
-#[derive(Clone, Debug, Default)]
-struct Programs {
-    /// All programs below this number are complete.
-    head: u64,
-    /// Whether program `head + i` is complete.
-    complete: VecDeque<bool>,
-    /// `(n, slot)`: the slot completes when `head` reaches `n`; ascending.
-    settles: VecDeque<(u64, u32)>,
-}
-
 impl Queued {
     /// A device of `dies` dies and `blocks` blocks, all of them erased; die `d` is on channel `d % channels`.
     ///
@@ -156,11 +146,7 @@ impl Queued {
             cores_free: times.controller_cores,
             core_queue: List::default(),
             wake: List::default(),
-            programs: Programs {
-                complete: VecDeque::with_capacity(4096),
-                settles: VecDeque::with_capacity(1024),
-                head: 0,
-            },
+            programs: Programs::new(),
             ready: VecDeque::with_capacity(1024),
             expected: 0,
             in_flight: 0,
@@ -778,22 +764,12 @@ impl Timing for Queued {
         }
     }
 
+    #[inline]
+    fn most_pending(&self) -> usize {
+        self.slots.most()
+    }
+
     fn die_use(&self) -> Vec<DieUse> {
         self.dies.iter().map(|die| die.use_until(self.agenda.now_ns())).collect()
-    }
-}
-
-impl Programs {
-    /// The number after the last one given out.
-    #[inline]
-    fn submitted(&self) -> u64 {
-        self.head + self.complete.len() as u64
-    }
-
-    #[inline]
-    fn submit(&mut self) -> u64 {
-        let number = self.submitted();
-        self.complete.push_back(false);
-        number
     }
 }

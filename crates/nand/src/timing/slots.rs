@@ -3,7 +3,7 @@
 /// The null link: slot 0 is never used.
 pub(super) const NONE: u32 = 0;
 
-const INDEX_BITS: u32 = 24;
+const INDEX_BITS: u32 = 26;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 
 /// What a slot stands for.
@@ -51,7 +51,7 @@ pub(super) struct List {
 /// One pending thing. 64 bytes: a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    /// `generation << 24 | index`; another value makes a token stale, that is: done.
+    /// `generation << INDEX_BITS | index`; another value makes a token stale, that is: done.
     pub(super) token: u64,
     /// The token it waits for.
     pub(super) after: u64,
@@ -122,6 +122,12 @@ impl Slots {
         // No token equals this one, so that index 0 (and with it `Done::READY`) is always done.
         slots.push(Slot { token: u64::MAX, ..Slot::new(0) });
         Slots { slots, free: NONE }
+    }
+
+    /// The most slots that were ever taken at once.
+    #[inline]
+    pub(super) fn most(&self) -> usize {
+        self.slots.len() - 1
     }
 
     #[cfg(test)]
