@@ -1,5 +1,9 @@
 //! Clients that would have all memory or all places, over real sockets. They have a process of their own:
 //! what it holds at most is what they make the server hold.
+// Helpers of tests are tests, too.
+#![allow(clippy::unwrap_used)]
+
+mod common;
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
