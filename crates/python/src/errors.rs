@@ -67,7 +67,9 @@ pub(crate) fn run(py: Python<'_>, error: &RunError) -> PyErr {
     match error {
         RunError::Input(error) => input(py, error),
         RunError::Spec(_) | RunError::Open(ftl::OpenError::Config(_)) => Class::Input.error(py, error),
-        RunError::Open(_) | RunError::Request { .. } => Class::Device.error(py, error),
+        RunError::Open(_) | RunError::Request { .. } | RunError::Overload { .. } => {
+            Class::Device.error(py, error)
+        }
         RunError::Stopped { .. } => Class::Stopped.error(py, error),
         RunError::Broken { .. } | RunError::Panicked { .. } => Class::Finding.error(py, error),
     }

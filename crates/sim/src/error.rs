@@ -30,6 +30,22 @@ pub enum RunError {
         /// Requests issued in the phase before it, this one included.
         request: u64,
     },
+    /// Requests of an open load arrive so much faster than the device serves them that what waits would not
+    /// fit in memory.
+    #[error(
+        "requests arrive faster than the device can serve them, and over {operations} flash operations wait in it \
+         (scheme {scheme}, phase {phase}, request {request})"
+    )]
+    Overload {
+        /// The scheme.
+        scheme: String,
+        /// The phase.
+        phase: String,
+        /// Requests issued in the phase.
+        request: u64,
+        /// Operations that may wait.
+        operations: usize,
+    },
     /// It was asked to stop before its end ([`crate::Progress::stops`]).
     #[error("scheme {scheme} was stopped before it ended")]
     Stopped {

@@ -715,11 +715,9 @@ impl<'a> Runner<'a> {
             Stop::Asked => RunError::Stopped { scheme },
             Stop::Host { request: number, error } => request(error.to_string(), number),
             Stop::Request { request: number, what } => request(what, number),
-            Stop::Overload { request: number } => {
-                let what = "requests arrive faster than the device can serve them";
-                let most = crate::host::MOST_PENDING;
-                let ways = "--depth gives it fewer at once, --time-scale stretches their times, --mode closed waits for it";
-                request(format!("{what}, and over {most} flash operations wait in it: {ways}"), number)
+            Stop::Overload { request } => {
+                let (phase, operations) = (phase.to_owned(), crate::host::MOST_PENDING);
+                RunError::Overload { scheme, phase, request, operations }
             }
             Stop::Unasked(fault) => request(format!("{fault}, found while the host asked for nothing"), 0),
             Stop::Mismatch { request: number, mismatch } => {

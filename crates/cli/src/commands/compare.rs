@@ -172,6 +172,10 @@ pub(super) fn in_words(error: &RunError) -> Stop {
     match error {
         RunError::Stopped { .. } => Stop::Interrupted(error.to_string()),
         RunError::Broken { .. } | RunError::Panicked { .. } => Stop::Finding(error.to_string()),
+        RunError::Overload { .. } => Stop::User(format!(
+            "{error}; replay it more slowly (--time-scale), without its times (--mode closed), or with fewer requests in the \
+             device at once (--depth)"
+        )),
         _ => Stop::User(error.to_string()),
     }
 }
@@ -216,6 +220,21 @@ mod tests {
             sentence,
             "broken invariant: issued = completed (3, 2); repeat with: ftl run dftl a.fio --seed 3"
         );
+    }
+
+    #[test]
+    fn a_load_that_is_too_much_names_the_options_that_help() {
+        let overload = RunError::Overload {
+            scheme: "dftl".to_owned(),
+            phase: "log".to_owned(),
+            request: 7,
+            operations: 1000,
+        };
+        let Stop::User(sentence) = ended(overload) else { panic!("no mistake of the user") };
+        assert!(
+            sentence.contains("over 1000 flash operations wait in it (scheme dftl, phase log, request 7)")
+        );
+        assert!(["--time-scale", "--mode closed", "--depth"].iter().all(|option| sentence.contains(option)));
     }
 
     #[test]
