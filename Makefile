@@ -10,7 +10,7 @@ GUEST := target/guest
 # The Python package is tested in a virtual environment of its own.
 VENV := target/venv
 
-.PHONY: demo test setup compiler guest lint bench fuzz docs python python-lint python-lint-now python-tests python-tests-now wheel
+.PHONY: demo test setup compiler compiled guest lint bench fuzz docs python python-lint python-lint-now python-tests python-tests-now wheel
 
 # Names the Debian packages of $(1) that are missing, then installs them with apt. SETUP=no installs nothing: tests that want
 # a program name it and leave that part out.
@@ -34,8 +34,14 @@ compiler:
 setup: compiler
 	$(call install,$(PROGRAMS),The tests of the live device run)
 
+# All that tests run, of Rust and of Python, compiled side by side.
+compiled: compiler
+	cargo build --locked --workspace --lib --tests
+
 # Every test, after the format and lint gates. Tests that want the real traces look in the folder FTL_TRACES.
-test: setup python-lint lint
+test: setup
+	$(MAKE) --no-print-directory -j2 python-lint lint
+	$(MAKE) --no-print-directory compiled
 	cargo test --workspace --locked
 	$(MAKE) --no-print-directory python-tests
 
@@ -52,8 +58,7 @@ python-lint-now: $(VENV)/installed
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
 
-python-tests-now: compiler $(VENV)/installed
-	cargo build --locked --workspace --lib --tests
+python-tests-now: compiled $(VENV)/installed
 	cp target/debug/lib_ftlkit.so python/ftlkit/_ftlkit.abi3.so
 	$(VENV)/bin/python -m mypy.stubtest ftlkit._ftlkit --mypy-config-file pyproject.toml
 	$(VENV)/bin/python -m pytest

@@ -168,6 +168,11 @@ fn small_experiment() -> Experiment {
     experiment
 }
 
+/// With the page map alone: all schemes are compiled for this program otherwise.
+fn run_page(experiment: &Experiment) -> Result<crate::results::Run, RunError> {
+    crate::run_of::<PageMap>(experiment, &())
+}
+
 fn run_faulty<const FAULT: u8>(verify: Verify) -> Result<crate::results::Run, RunError> {
     let phase = RefCell::new(String::new());
     let experiment = Experiment { verify, ..small_experiment() };
@@ -288,7 +293,7 @@ fn a_load_that_the_device_cannot_serve_ends_the_run_and_one_with_a_limit_does_no
         let write = Request { arrival_ns: 0, kind: Kind::Write, offset: 0, bytes };
         let source = Arc::new(Listed::new("flood", vec![write; 1000]));
         experiment.phases = vec![PhaseSpec::new("flood", Load::Open { source, outstanding })];
-        crate::run(&experiment, &()).map_err(|error| error.to_string())
+        run_page(&experiment).map_err(|error| error.to_string())
     };
     let error = overloaded(None).expect_err("256,000 pages at once");
     assert!(error.starts_with("requests arrive faster than the device can serve them"), "{error}");
@@ -310,7 +315,7 @@ fn a_device_whose_blocks_fail_one_by_one_ends_the_run_with_what_happened() {
     if let Some(Load::Jobs(jobs)) = experiment.phases.last_mut().map(|phase| &mut phase.load) {
         jobs.jobs[0].number_ios = Some(1_000_000);
     }
-    let run = crate::run(&experiment, &()).expect("the end of a device's life is a result");
+    let run = run_page(&experiment).expect("the end of a device's life is a result");
     let end = run.worn_out.expect("the device is worn out");
     assert!(end.bad_blocks > 0 && end.bad_blocks < end.blocks, "{end:?}");
     assert!(
@@ -324,7 +329,7 @@ fn a_device_whose_blocks_fail_one_by_one_ends_the_run_with_what_happened() {
 fn a_device_is_used_until_its_blocks_have_had_their_erases() {
     let mut experiment = small_experiment();
     (experiment.device.endurance, experiment.until_worn) = (Some(20), true);
-    let run = crate::run(&experiment, &()).expect("the end of a device's life is a result");
+    let run = run_page(&experiment).expect("the end of a device's life is a result");
     let end = run.worn_out.clone().expect("the device is worn out");
     assert!(end.rounds > 1 && end.most_erases <= 22 && end.mean_erases > 5.0, "{end:?}");
     let good: u32 = end.erase_histogram.iter().map(|(_, blocks)| blocks).sum();
@@ -332,8 +337,7 @@ fn a_device_is_used_until_its_blocks_have_had_their_erases() {
     assert_eq!(end.erase_histogram.first().map(|bin| bin.0), Some(end.least_erases));
     // The first round alone is measured, and the rounds after it leave the result short.
     assert_eq!(run.phases.len(), experiment.phases.len());
-    let (again, once) =
-        (crate::run(&experiment, &()), crate::run(&Experiment { until_worn: false, ..experiment }, &()));
+    let (again, once) = (run_page(&experiment), run_page(&Experiment { until_worn: false, ..experiment }));
     assert!(again.is_ok_and(|again| again.same_findings(&run)));
     assert!(
         once.is_ok_and(|once| once.invariants.len() + 8 > run.invariants.len() && once.worn_out.is_none())
@@ -346,7 +350,7 @@ fn reads_alone_wear_nothing_out() {
     (experiment.device.endurance, experiment.until_worn) = (Some(20), true);
     experiment.phases.retain(|phase| phase.name == "randread");
     assert_eq!(experiment.phases.len(), 1);
-    let error = crate::run(&experiment, &()).err().map(|error| error.to_string()).unwrap_or_default();
+    let error = run_page(&experiment).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("needs a workload that writes"), "{error}");
 }
 

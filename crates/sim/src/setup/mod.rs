@@ -325,7 +325,8 @@ mod tests {
         for address in [AddressMap::Wrap, AddressMap::Scale] {
             let resolved = Setup { address: Some(address), ..setup.clone() }.resolve().expect("it fits");
             assert_eq!(resolved.arrivals_end_ns, Some(4000));
-            let run = crate::run(&resolved.experiments()[0], &()).expect("a run");
+            let run = crate::run_of::<ftl::schemes::page::PageMap>(&resolved.experiments()[0], &());
+            let run = run.expect("a run");
             assert_eq!((run.phases[0].pages_written, run.phases[0].elapsed_ns > 2000), (2, true));
         }
     }
