@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 use crate::digest::commands_on;
-use crate::failure::{panic_text, Failure};
+use crate::failure::{panic_text, Failure, Test};
 use crate::host::{Habits, Host, Session};
 use crate::oracle::{name, State};
 use crate::shape::{Ills, Shape};
@@ -103,7 +103,7 @@ fn suite<S: Scheme>(
         Run { seed, parameters: all, report: ConformanceReport::default(), of: std::marker::PhantomData };
     let finding = |what, error| {
         let found = Failure::new(scheme, seed, what, error);
-        Failure { conformance: true, ..found.with_parameters(parameters) }
+        Failure { test: Some(Test::Conformance), ..found.with_parameters(parameters) }
     };
     for (what, part) in parts {
         match catch_unwind(AssertUnwindSafe(|| part(&mut run))) {

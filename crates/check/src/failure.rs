@@ -4,6 +4,24 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Tests of this crate that check what no command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// A scheme conforms ([`crate::conformance()`]).
+    Conformance,
+    /// Images lose nothing ([`crate::image_sweep()`]).
+    Image,
+}
+
+impl Test {
+    fn name(self) -> &'static str {
+        match self {
+            Test::Conformance => "conformance",
+            Test::Image => "image",
+        }
+    }
+}
+
 /// A promise that was broken, with everything needed to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Failure {
@@ -19,8 +37,8 @@ pub struct Failure {
     pub damage: bool,
     /// Whether the device was used until it was worn out ([`crate::wear_out()`]).
     pub until_worn: bool,
-    /// Whether a scheme does not conform, which the test of that name repeats ([`crate::conformance()`]).
-    pub conformance: bool,
+    /// The tests of this crate that repeat it, where `ftl check` does not.
+    pub test: Option<Test>,
     /// Whether the device was one of a swarm ([`crate::SweepOptions::swarm`]).
     pub swarm: bool,
     /// Requests made while the power could be cut, if not as many as always.
@@ -44,7 +62,7 @@ impl Failure {
             faults: false,
             damage: false,
             until_worn: false,
-            conformance: false,
+            test: None,
             swarm: false,
             requests: None,
             no_such_cut: false,
@@ -63,10 +81,11 @@ impl Failure {
 
     /// The command that repeats it.
     pub fn command(&self) -> String {
-        if self.conformance {
-            let seed = self.seed;
+        if let Some(test) = self.test {
             return format!(
-                "FTL_CONFORMANCE_SEED={seed} cargo test -p ftlkit-check --test suite conformance"
+                "FTL_CHECK_SEED={} cargo test -p ftlkit-check --test suite {}",
+                self.seed,
+                test.name()
             );
         }
         let mut command = format!("ftl check --scheme {} --seed {}", self.scheme, self.seed);

@@ -12,7 +12,7 @@ use nand::{Description, FileNand, Lpn, Medium};
 
 use crate::dice::Dice;
 use crate::digest::commands_of_array;
-use crate::failure::Failure;
+use crate::failure::{Failure, Test};
 use crate::host::{Habits, Host, Session};
 use crate::lossy::{Loss, LossyMedium};
 use crate::oracle::{name, State};
@@ -55,6 +55,10 @@ fn format(shape: &Shape, medium: &LossyMedium) -> Result<(), String> {
     FileNand::format(medium, Path::new("image"), &description).map_err(|error| error.to_string())
 }
 
+fn failure(scheme: &str, seed: u64, phase: &str, what: String) -> Failure {
+    Failure { test: Some(Test::Image), ..Failure::new(scheme, seed, phase, what) }
+}
+
 /// The flash commands of the workload of [`crate::commands`] on an image file.
 pub fn image_commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
     struct Run<'a>(&'a str, u64);
@@ -69,7 +73,7 @@ pub fn image_commands(scheme: &str, seed: u64) -> Result<(u64, u64), Failure> {
             commands_of_array::<S, _>(nand, &shape.config, self.1)
         }
     }
-    let failure = |what| Failure::new(scheme, seed, "digest of commands on an image", what);
+    let failure = |what| failure(scheme, seed, "digest of commands on an image", what);
     let none = || Err(failure("there is no such scheme".to_owned()));
     schemes::with(scheme, Run(scheme, seed)).map_or_else(none, |result| result.map_err(failure))
 }
@@ -93,7 +97,7 @@ pub fn image_sweep_on(
             Sweep::<S>::new(self.0, self.1)?.run(self.2, self.3.clone())
         }
     }
-    let failure = |what| Failure::new(scheme, seed, "cutting the power of an image's host", what);
+    let failure = |what| failure(scheme, seed, "cutting the power of an image's host", what);
     let none = || Err(failure("there is no such scheme".to_owned()));
     schemes::with(scheme, Run(scheme, seed, cuts, medium)).map_or_else(none, |result| result.map_err(failure))
 }

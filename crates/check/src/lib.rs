@@ -29,7 +29,7 @@ pub use conformance::{conformance, conformance_of, conformance_with, Conformance
 pub use damage::{damage, DamageOptions, DamageReport, Outcome};
 pub use dice::{fresh_seed, Dice};
 pub use digest::{commands, Recorder};
-pub use failure::Failure;
+pub use failure::{Failure, Test};
 pub use image::{image_commands, image_sweep, image_sweep_on, ImageReport};
 pub use lossy::{Loss, LossyMedium};
 pub use oracle::{Forbidden, History, State};

@@ -1,7 +1,8 @@
 //! Every registered scheme, by being registered, is held to the conformance suite: with fixed seeds and a
-//! fresh one. `FTL_CONFORMANCE_SEED=N` gives that one.
+//! fresh one.
 
-use check::{conformance_with, fresh_seed, ConformanceReport};
+use crate::seed_given_or_fresh;
+use check::{conformance_with, ConformanceReport};
 use ftl::schemes;
 
 fn report(scheme: &str, seed: u64) -> ConformanceReport {
@@ -38,13 +39,6 @@ fn every_scheme_conforms() {
         let gathered: u64 = reports.iter().map(|report| report.collections_group).sum();
         assert_eq!(gathered > 0, info.name.starts_with("learnedftl"), "{}", info.name);
     }
-}
-
-fn seed_given_or_fresh() -> u64 {
-    let given = std::env::var("FTL_CONFORMANCE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(fresh_seed);
-    println!("fresh seed {seed}");
-    seed
 }
 
 /// Groups with blocks of their own place and collect pages by other code than the default.

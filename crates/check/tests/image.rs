@@ -1,5 +1,6 @@
 //! Every registered scheme on image files: the same commands as simulated, and nothing lost when the host is.
 
+use crate::seed_given_or_fresh;
 use check::{image_sweep, image_sweep_on, LossyMedium};
 use ftl::schemes;
 
@@ -16,9 +17,10 @@ fn an_image_gets_the_flash_commands_of_the_simulated_array() {
 
 #[test]
 fn what_was_synced_survives_the_host() {
+    let fresh = seed_given_or_fresh();
     for info in schemes::ALL {
         let (mut torn, mut undone, mut collections) = (0, 0, 0);
-        for seed in 0..6 {
+        for seed in [0, 1, fresh] {
             let report = image_sweep(info.name, seed, 60).unwrap_or_else(|failure| panic!("{failure}"));
             assert_eq!(report.cuts, 60);
             torn += report.torn_pages;
