@@ -66,11 +66,13 @@ impl Progress for () {}
 struct Told<'a> {
     progress: &'a dyn Progress,
     run: usize,
+    /// How much is done of what is told as one phase, while its parts go by: the parts are not told.
+    whole: Option<f64>,
 }
 
 impl Tell for Told<'_> {
     fn far(&mut self, done: f64) {
-        self.progress.fraction(self.run, done);
+        self.progress.fraction(self.run, self.whole.unwrap_or(done));
     }
 
     fn stops(&mut self) -> bool {
@@ -586,19 +588,25 @@ impl<'a> Runner<'a> {
         self.phase.borrow_mut().clone_from(&spec.name);
         let phases = self.experiment.warm_up.len() + self.experiment.phases.len();
         let (index, progress, number) = (self.index, self.progress, self.phases_begun);
-        match kept {
-            Kept::WarmUp => progress.phase(index, number, phases, "warm-up"),
-            Kept::Measured => progress.phase(index, number, phases, &spec.name),
-            Kept::Nothing => {
+        let whole = if kept == Kept::Nothing { self.worn_share(rig) } else { None };
+        match (kept, whole) {
+            (Kept::WarmUp, _) => progress.phase(index, number, phases, "warm-up"),
+            (Kept::Measured, _) => progress.phase(index, number, phases, &spec.name),
+            (Kept::Nothing, None) => {
                 let name = format!("{}, round {}", spec.name, self.rounds);
                 progress.phase(index, phases.saturating_sub(1), phases, &name);
             }
+            (Kept::Nothing, Some(_)) if number == phases => {
+                progress.phase(index, phases.saturating_sub(1), phases, "until worn out");
+            }
+            // Thousands of rounds are one phase to those who hear of it.
+            (Kept::Nothing, Some(share)) => progress.fraction(index, share),
         }
         self.phases_begun += 1;
 
         let planned = self.plan::<T>(spec, number as u64)?;
         let series = if kept == Kept::Measured { self.experiment.series } else { Series::Off };
-        let mut tell = Told { progress, run: index };
+        let mut tell = Told { progress, run: index, whole };
         let (measured, stop) = run_phase(rig, spec, planned, series, &mut tell);
         self.take_in(&measured, spec, stop.is_none());
         if kept == Kept::Measured || (kept == Kept::WarmUp && stop.is_some()) {
@@ -624,6 +632,13 @@ impl<'a> Runner<'a> {
             self.run.invariants.push(invariants::of_scheme(&spec.name, rig));
         }
         Ok(())
+    }
+
+    /// How much of its life the block has had that was erased most, 0..=1. The device ends some blocks
+    /// later. `None`: how long a life is nobody knows.
+    fn worn_share<S: Scheme, T: Timed>(&self, rig: &Rig<S, T>) -> Option<f64> {
+        let endurance = self.experiment.device.endurance?;
+        Some((f64::from(rig.device.nand().wear().max) / f64::from(endurance)).min(1.0))
     }
 
     fn worn_out<S: Scheme, T: Timed>(

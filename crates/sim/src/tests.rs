@@ -344,6 +344,36 @@ fn a_device_is_used_until_its_blocks_have_had_their_erases() {
     );
 }
 
+/// What was told of a run: phases by name, and how much of the last one is done.
+#[derive(Default)]
+struct Heard(std::sync::Mutex<(Vec<String>, Vec<f64>)>);
+
+impl crate::Progress for Heard {
+    fn phase(&self, _run: usize, _phase: usize, _phases: usize, name: &str) {
+        let mut heard = self.0.lock().expect("no panic");
+        heard.0.push(name.to_owned());
+        heard.1.clear();
+    }
+
+    fn fraction(&self, _run: usize, done: f64) {
+        self.0.lock().expect("no panic").1.push(done);
+    }
+}
+
+#[test]
+fn the_rounds_until_a_device_is_worn_out_are_told_as_one_phase() {
+    let mut experiment = small_experiment();
+    (experiment.device.endurance, experiment.until_worn) = (Some(20), true);
+    let heard = Heard::default();
+    let run = crate::run_of::<PageMap>(&experiment, &heard).expect("the end of a device's life is a result");
+    let rounds = run.worn_out.map(|end| end.rounds);
+    assert!(rounds.is_some_and(|rounds| rounds > 5), "{rounds:?}");
+    let (names, parts) = heard.0.into_inner().expect("no panic");
+    assert_eq!(names, ["warm-up", "randtrim", "randread", "randwrite", "until worn out"]);
+    assert!(parts.is_sorted() && parts.iter().all(|part| (0.0..=1.0).contains(part)), "{parts:?}");
+    assert!(parts.first().is_some_and(|&part| part < 0.5) && parts.last().is_some_and(|&part| part > 0.8));
+}
+
 #[test]
 fn reads_alone_wear_nothing_out() {
     let mut experiment = small_experiment();
