@@ -37,6 +37,18 @@ fn a_request_outside_the_device() {
 }
 
 #[test]
+fn a_device_that_is_too_small_for_a_file_system() {
+    for (workload, least) in [("filebench-varmail", "384 MiB"), ("f2fs-varmail", "64 MiB")] {
+        refused(
+            &["run", "page", "--synth", workload, "--device", DEVICE, "--export", "40MiB", "--address", "wrap"],
+            &format!(
+                "--device small-ssd is too small: workload {workload} needs {least} and it has 40 MiB; give a larger one"
+            ),
+        );
+    }
+}
+
+#[test]
 fn columns_and_formats_that_there_are_not() {
     let trace = scratch("columns.csv", "1,2\n");
     let said = ftl(&["trace", "info", &trace, "--columns", "lba=1"]);

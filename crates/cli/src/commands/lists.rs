@@ -325,7 +325,10 @@ fn arrivals(synth: &Synth) -> String {
         Some(1) => "one request in flight".to_owned(),
         Some(threads) => format!("{threads} requests in flight"),
     };
-    let size = if synth.elastic() { "less on smaller devices" } else { "as they are" };
+    let size = match synth.least_bytes() {
+        _ if !synth.elastic() => "as they are".to_owned(),
+        least => format!("less on smaller devices, from {} on", bytes(least)),
+    };
     format!("addresses up to {}, {size}; {when}", bytes(synth.span_bytes()))
 }
 

@@ -390,6 +390,14 @@ impl Input {
         matches!(self, Input::Synth { synth, .. } if synth.elastic())
     }
 
+    /// The least that a device must have, bytes, whatever is done with addresses.
+    pub(super) fn least_bytes(&self) -> u64 {
+        match self {
+            Input::Synth { synth, .. } => synth.least_bytes(),
+            _ => 0,
+        }
+    }
+
     /// What to call it in messages.
     pub(super) fn name(&self) -> String {
         match self {

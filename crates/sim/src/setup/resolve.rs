@@ -319,6 +319,15 @@ fn addresses(
     let (end, capacity) = (input.end().unwrap_or(0), device.exported_bytes());
     let fits = end <= capacity || input.elastic();
     let name = input.name();
+    if input.least_bytes() > capacity {
+        let what = format!(
+            "{} is too small: {name} needs {} and it has {}; give a larger one",
+            device.name,
+            bytes(input.least_bytes()),
+            bytes(capacity)
+        );
+        return Err(SetupError::unsuitable("device", what));
+    }
     let address = match setup.address {
         Some(AddressMap::Scale) if matches!(input, Input::Synth { .. }) => {
             let what = "scale is for a trace; give as-is or wrap with a generator";

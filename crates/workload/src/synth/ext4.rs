@@ -18,6 +18,8 @@ const CHANGES_A_PAGE: u32 = 8;
 /// Pages of the log that servers append to.
 pub(super) const LOG_PAGES: u32 = 16 << 10;
 const SYSTEM_PAGES: u32 = JOURNAL_PAGES + LOG_PAGES;
+/// Bytes of the smallest device: half of it is for files.
+pub(super) const LEAST_BYTES: u64 = 2 * SYSTEM_PAGES as u64 * PAGE;
 /// Files take up at most so much of the space, percent.
 const FILL: u64 = 94;
 
@@ -38,7 +40,7 @@ impl Ext4 {
     }
 
     fn pages(device_bytes: u64) -> u32 {
-        u32::try_from(device_bytes / PAGE).unwrap_or(u32::MAX).max(2 * SYSTEM_PAGES)
+        u32::try_from(device_bytes.max(LEAST_BYTES) / PAGE).unwrap_or(u32::MAX)
     }
 
     /// Where pages of a file lie; those it does not have are left out.

@@ -20,7 +20,7 @@
 
 use std::ops::Range;
 
-use super::ext4::{Ext4, LOG_PAGES};
+use super::ext4::{self, Ext4, LOG_PAGES};
 use super::f2fs;
 use super::file_system::FileSystem;
 use super::requests::{Requests, PAGE};
@@ -79,6 +79,14 @@ impl Personality {
         match self.system {
             System::Ext4 => Ext4::device_bytes(self.files * self.file_bytes()),
             System::F2fs => f2fs::SPAN_BYTES,
+        }
+    }
+
+    /// Bytes of the smallest device that it fits.
+    pub(super) fn least_bytes(&self) -> u64 {
+        match self.system {
+            System::Ext4 => ext4::LEAST_BYTES,
+            System::F2fs => f2fs::LEAST_BYTES,
         }
     }
 

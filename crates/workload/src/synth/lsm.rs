@@ -26,6 +26,8 @@ use crate::{Kind, Request};
 
 /// A device of 30 GiB.
 pub(super) const SPAN_BYTES: u64 = 30 << 30;
+/// A smaller store has no levels.
+pub(super) const LEAST_BYTES: u64 = 16 << 20;
 const ENTRY_BYTES: u64 = 1 << 10;
 /// Entries of a memtable, and of a file, unless the store has fewer than 128 such files.
 const FILE_ENTRIES: u64 = (64 << 20) / ENTRY_BYTES;

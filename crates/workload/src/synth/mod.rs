@@ -133,6 +133,17 @@ impl Synth {
         }
     }
 
+    /// The least that a device must have, bytes: file systems have areas of their own, however few the files.
+    /// Addresses of other generators are taken modulo any size.
+    pub fn least_bytes(&self) -> u64 {
+        match &self.shape {
+            Shape::Extents(_) => 0,
+            Shape::Files(personality) => personality.least_bytes(),
+            Shape::Fio(_) => f2fs::LEAST_BYTES,
+            Shape::Lsm(_) => lsm::LEAST_BYTES,
+        }
+    }
+
     /// Whether the generator takes its size from the device, within [`Synth::span_bytes`].
     pub fn elastic(&self) -> bool {
         !matches!(self.shape, Shape::Extents(_))

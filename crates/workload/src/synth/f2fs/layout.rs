@@ -11,6 +11,8 @@ use crate::{Kind, Request};
 /// Blocks of a segment: 2 MiB.
 pub(super) const SEGMENT: u32 = 512;
 const LEAST_SEGMENTS: u32 = 32;
+/// Bytes of the smallest device.
+pub(in super::super) const LEAST_BYTES: u64 = LEAST_SEGMENTS as u64 * SEGMENT as u64 * PAGE;
 const CHECKPOINT_SEGMENTS: u32 = 2;
 /// Entries of a block of the segment information table (SIT) and of the node address table (NAT).
 const SIT_ENTRIES: u32 = 55;

@@ -29,6 +29,7 @@ use std::ops::Range;
 use super::file_system::FileSystem;
 use super::requests::{extend, push, trim, Extents, Requests, PAGE, READ_MOST, WRITE_MOST};
 use crate::{Kind, Request};
+pub(super) use layout::LEAST_BYTES;
 use layout::{Layout, SEGMENT};
 
 /// The device of the LFTL paper. A volume takes the whole of a smaller one.
