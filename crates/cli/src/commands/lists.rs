@@ -325,9 +325,10 @@ fn arrivals(synth: &Synth) -> String {
         Some(1) => "one request in flight".to_owned(),
         Some(threads) => format!("{threads} requests in flight"),
     };
-    let size = match synth.least_bytes() {
-        _ if !synth.elastic() => "as they are".to_owned(),
-        least => format!("less on smaller devices, from {} on", bytes(least)),
+    let size = if synth.elastic() {
+        format!("less on smaller devices, from {} on", bytes(synth.least_bytes()))
+    } else {
+        "as they are".to_owned()
     };
     format!("addresses up to {}, {size}; {when}", bytes(synth.span_bytes()))
 }

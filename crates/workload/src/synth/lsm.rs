@@ -26,8 +26,9 @@ use crate::{Kind, Request};
 
 /// A device of 30 GiB.
 pub(super) const SPAN_BYTES: u64 = 30 << 30;
-/// A smaller store has no levels.
-pub(super) const LEAST_BYTES: u64 = 16 << 20;
+/// Bytes of the smallest device. On a smaller one a file has so few pages that the unused rest of its last
+/// page fills the device: at 1 MiB a compaction never ends.
+pub(super) const LEAST_BYTES: u64 = 2 << 20;
 const ENTRY_BYTES: u64 = 1 << 10;
 /// Entries of a memtable, and of a file, unless the store has fewer than 128 such files.
 const FILE_ENTRIES: u64 = (64 << 20) / ENTRY_BYTES;
@@ -108,10 +109,11 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// An empty store on a device of `bytes`.
+    /// An empty store on a device of `bytes`, at least [`LEAST_BYTES`].
     pub(super) fn new(bytes: u64, seed: u64) -> Store {
-        let pages = u32::try_from(bytes / PAGE).unwrap_or(u32::MAX).max(1);
-        let keys = (bytes / 100 * FILL / ENTRY_BYTES).max(1);
+        let bytes = bytes.max(LEAST_BYTES);
+        let pages = u32::try_from(bytes / PAGE).unwrap_or(u32::MAX);
+        let keys = bytes / 100 * FILL / ENTRY_BYTES;
         Store {
             random: Random::new(seed),
             disk: Disk::new(0, pages),
