@@ -308,7 +308,7 @@ impl Host {
     /// Whether `fault` says that the device is at its end, and may be: blocks have failed since it was new.
     fn is_end<S: Scheme>(&self, session: &Session<S>, fault: Fault) -> bool {
         let is_worn = |born_bad| session.device.nand().bad_blocks() > born_bad;
-        matches!(fault, Fault::NoSpace { .. } | Fault::WornOut { .. }) && self.mortal.is_some_and(is_worn)
+        matches!(fault, Fault::WornOut { .. }) && self.mortal.is_some_and(is_worn)
     }
 
     /// A write or trim found no space. Each of its pages is as before, or as it should have become.

@@ -1,11 +1,13 @@
 //! Wear levelling on a load that wears a part of the blocks alone: it evens the wear out, and it costs few
-//! writes.
+//! writes. How devices end.
 
+use crate::common::{experiment, phase, short, tiny};
 use ftl::schemes;
 use nand::{DeviceSpec, Geometry};
 use sim::results::Run;
-use sim::{Experiment, Load, PhaseSpec};
-use workload::fio::JobFile;
+use sim::{CacheSize, Experiment, Load, PhaseSpec};
+use workload::fio::{JobFile, Pattern};
+use workload::warm_up::LEARNEDFTL;
 
 /// Erases that a block may lag behind; blocks stand 120.
 const GAP: u32 = 4;
@@ -68,5 +70,22 @@ fn where_nothing_lies_levelling_writes_next_to_nothing() {
         let (_, before, without) = end_of(&worn(name, None, "rw=randwrite\nsize=100%"));
         println!("{name}: {before} to {life} pages, WA {without:.3} to {with:.3}");
         assert!(with < without * 1.03, "{name}: {without} and {with}");
+    }
+}
+
+/// Blocks that have had few erases, and the same number of them, fail at about one time: also those that are
+/// just erased to be written.
+#[test]
+fn a_device_whose_blocks_fail_together_is_worn_out() {
+    for info in schemes::ALL {
+        for seed in 1..5 {
+            let writes = phase("write", vec![short(Pattern::RandWrite, 1, 4, 20_000)]);
+            let mut experiment = experiment(tiny(), info.name, vec![writes]);
+            (experiment.device.endurance, experiment.seed) = (Some(7), seed);
+            experiment.cache = CacheSize::Bytes(64 << 10);
+            experiment.warm_up = vec![PhaseSpec::warm_up(LEARNEDFTL)];
+            let run = sim::run(&experiment, &()).unwrap_or_else(|error| panic!("{}: {error}", info.name));
+            assert!(run.worn_out.is_some_and(|end| end.bad_blocks > 0), "{} with seed {seed}", info.name);
+        }
     }
 }

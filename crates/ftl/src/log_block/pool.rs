@@ -420,7 +420,7 @@ impl Pool {
             self.erase_pending(flash)?;
         }
         if self.free_count < self.units {
-            return Err(Fault::NoSpace { free: self.free_blocks(), needed: 1 });
+            return Err(flash.no_room(self.free_blocks(), 1));
         }
         let Some(number) = self.unused.pop() else { panic!("more blocks than NAND blocks") };
         self.openings += 1;
