@@ -17,7 +17,9 @@
 //! | --- | --- |
 //! | [`Setup`] (`setup/`) | what to run, as data: what options, figure files and other programs say |
 //! | [`Experiment`] (`spec.rs`) | what to run, ready: a scheme, a device, warm-up, phases, seed |
-//! | [`run()`], [`compare`] (`run.rs`) | runs one, or several on the cores; every result has passed its invariants |
+//! | [`run()`] (`run.rs`) | runs one; every result has passed its invariants |
+//! | [`compare`], [`run_batch`] (`batch.rs`) | run several on the cores; those that begin alike share a warm-up |
+//! | [`Progress`] (`progress.rs`), [`memory`] | who hears how far runs are; what memory they need |
 //! | `host.rs`, `plan.rs`, `source.rs` | the host: closed-loop jobs, open-loop arrivals, streams of requests |
 //! | `meter.rs`, `assemble.rs` | what is counted while a phase runs, and the record made of it |
 //! | [`Reference`] (`reference.rs`) | what every page must hold |
@@ -30,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod batch;
 pub mod bench;
 mod cpu;
 mod error;
@@ -38,10 +41,12 @@ pub mod format;
 mod host;
 mod invariants;
 mod look;
+pub mod memory;
 mod meter;
 pub mod model;
 mod occupancy;
 mod plan;
+mod progress;
 mod reference;
 pub mod results;
 mod run;
@@ -53,11 +58,13 @@ mod spec;
 mod tests;
 
 pub use assemble::counted;
+pub use batch::{compare, run_batch, Batch};
 pub use cpu::Stopwatch;
 pub use error::RunError;
 pub use look::Look;
+pub use progress::Progress;
 pub use reference::{Mismatch, Reference, Verify, SAMPLE_STRIDE};
-pub use run::{compare, describe, rehearse, run, run_as, run_of, warm_up, Progress};
+pub use run::{describe, rehearse, run, run_as, run_of, warm_up};
 pub use setup::{Setup, SetupError};
 pub use source::{LeftOut, Listed, Requests, Source, Synthetic, TraceFile};
 pub use spec::{

@@ -2,8 +2,7 @@
 
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ftl::schemes::Visitor;
 use ftl::{Config, Device, HostError, OpenError, Scheme};
@@ -15,78 +14,15 @@ use crate::cpu::Stopwatch;
 use crate::error::{impossible, RunError};
 use crate::host::{Host, Rig, Stop, Timed};
 use crate::invariants;
-use crate::look::{Look, Tell};
+use crate::look::Tell;
 use crate::meter::{Digest, Meter};
 use crate::occupancy::{self, Occupancy};
 use crate::plan::{self, HostSoftware};
+use crate::progress::{Progress, Told};
 use crate::reference::{Reference, Verify};
 use crate::results::{Invariant, Recovery, Run, SchemeInfo, SimSpeed, StatInfo, WorkloadInfo, WornOut};
 use crate::source::{Listed, Requests};
 use crate::spec::{CacheState, Experiment, HostTime, Load, PhaseSpec, Series, TimingModel};
-
-/// Hears how far runs are. Called from the thread that runs the experiment, every 4,096 requests.
-pub trait Progress: Sync {
-    /// Phase `phase` of `phases` of run `run` begins. Those of the warm-up are counted, and are called that.
-    fn phase(&self, run: usize, phase: usize, phases: usize, name: &str) {
-        let _ = (run, phase, phases, name);
-    }
-
-    /// So much of the phase is done, 0..=1; not told of phases whose length nobody knows.
-    fn fraction(&self, run: usize, done: f64) {
-        let _ = (run, done);
-    }
-
-    /// Whether all runs shall stop; asked as often as [`Progress::fraction`] is told. Runs under way and
-    /// those that have not begun end with [`RunError::Stopped`].
-    fn stops(&self) -> bool {
-        false
-    }
-
-    /// Whether somebody wants to see run `run` now; asked as often as [`Progress::fraction`] is told.
-    fn wants(&self, run: usize) -> bool {
-        let _ = run;
-        false
-    }
-
-    /// What there is to see of it, when somebody wants to.
-    fn look(&self, run: usize, look: Look) {
-        let _ = (run, look);
-    }
-
-    /// The run has ended.
-    fn end(&self, run: usize) {
-        let _ = run;
-    }
-}
-
-/// Tells nobody.
-impl Progress for () {}
-
-/// One run's way to those who hear of all.
-struct Told<'a> {
-    progress: &'a dyn Progress,
-    run: usize,
-    /// How much is done of what is told as one phase, while its parts go by: the parts are not told.
-    whole: Option<f64>,
-}
-
-impl Tell for Told<'_> {
-    fn far(&mut self, done: f64) {
-        self.progress.fraction(self.run, self.whole.unwrap_or(done));
-    }
-
-    fn stops(&mut self) -> bool {
-        self.progress.stops()
-    }
-
-    fn wants(&mut self) -> bool {
-        self.progress.wants(self.run)
-    }
-
-    fn look(&mut self, look: Look) {
-        self.progress.look(self.run, look);
-    }
-}
 
 /// Runs one experiment. Every result has passed every invariant.
 ///
@@ -94,32 +30,6 @@ impl Tell for Told<'_> {
 /// [`RunError`]; [`RunError::Broken`] carries the results.
 pub fn run(experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
     run_as(0, experiment, progress)
-}
-
-/// Runs experiments on up to `threads` cores; results in the order of the experiments. Each run needs about 9
-/// bytes for each physical page, and its scheme's tables.
-pub fn compare(
-    experiments: &[Experiment],
-    threads: usize,
-    progress: &dyn Progress,
-) -> Vec<Result<Run, RunError>> {
-    let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Run, RunError>>>> =
-        experiments.iter().map(|_| Mutex::new(None)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, experiments.len().max(1)) {
-            scope.spawn(|| loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(experiment) = experiments.get(index) else { break };
-                let result = run_as(index, experiment, progress);
-                if let Ok(mut place) = results[index].lock() {
-                    *place = Some(result);
-                }
-            });
-        }
-    });
-    let missing = || Err(impossible("the run's thread ended without a result"));
-    results.into_iter().map(|place| place.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
 }
 
 /// Opens the scheme on the device and issues nothing, so that what cannot work is told of at once.
@@ -206,24 +116,74 @@ pub fn run_of<S: Scheme + Clone + Send + 'static>(
 /// The same as those of [`run`].
 pub fn run_as(index: usize, experiment: &Experiment, progress: &dyn Progress) -> Result<Run, RunError> {
     let phase = RefCell::new(String::from("start"));
-    let body = || {
-        if progress.stops() {
-            return Err(RunError::Stopped { scheme: experiment.scheme.clone() });
-        }
+    let result = caught(experiment, &phase, || {
         let visitor = RunScheme { index, experiment, progress, phase: &phase };
-        ftl::schemes::with(&experiment.scheme, visitor).unwrap_or_else(|| Err(unknown(&experiment.scheme)))
-    };
-    let result = caught(experiment, &phase, body);
+        visit(experiment, progress, visitor)
+    });
     progress.end(index);
     result
 }
 
+/// A device as the part of a warm-up left it that several runs share ([`Experiment::start`]), with what they
+/// know of it.
+pub(crate) trait Started: Send {
+    fn copy(&self) -> Box<dyn Started>;
+    fn go_on(self: Box<Self>, runner: Runner<'_>) -> Result<Run, RunError>;
+}
+
+/// The device that run `index`, and those that begin like it, go on with.
+pub(crate) fn start_as(
+    index: usize,
+    experiment: &Experiment,
+    progress: &dyn Progress,
+) -> Result<Box<dyn Started>, RunError> {
+    struct StartScheme<'a>(Runner<'a>);
+    impl Visitor for StartScheme<'_> {
+        type Out = Result<Box<dyn Started>, RunError>;
+
+        fn visit<S: Scheme + Clone + Send + 'static>(self) -> Self::Out {
+            Ok(Box::new(self.0.start::<S>()?))
+        }
+    }
+    let phase = RefCell::new(String::from("start"));
+    let result = caught(experiment, &phase, || {
+        let runner = Runner::begin(index, experiment, progress, &phase)?;
+        visit(experiment, progress, StartScheme(runner))
+    });
+    result.inspect_err(|_| progress.end(index))
+}
+
+/// As [`run_as`], on a device that has its start behind it.
+pub(crate) fn run_from(
+    start: Box<dyn Started>,
+    index: usize,
+    experiment: &Experiment,
+    progress: &dyn Progress,
+) -> Result<Run, RunError> {
+    let phase = RefCell::new(String::from("start"));
+    let result =
+        caught(experiment, &phase, || start.go_on(Runner::begin(index, experiment, progress, &phase)?));
+    progress.end(index);
+    result
+}
+
+fn visit<T>(
+    experiment: &Experiment,
+    progress: &dyn Progress,
+    visitor: impl Visitor<Out = Result<T, RunError>>,
+) -> Result<T, RunError> {
+    if progress.stops() {
+        return Err(RunError::Stopped { scheme: experiment.scheme.clone() });
+    }
+    ftl::schemes::with(&experiment.scheme, visitor).unwrap_or_else(|| Err(unknown(&experiment.scheme)))
+}
+
 /// Runs `body`, and makes an error of its panic.
-pub(crate) fn caught(
+pub(crate) fn caught<T>(
     experiment: &Experiment,
     phase: &RefCell<String>,
-    body: impl FnOnce() -> Result<Run, RunError>,
-) -> Result<Run, RunError> {
+    body: impl FnOnce() -> Result<T, RunError>,
+) -> Result<T, RunError> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         let message = payload.downcast_ref::<String>().cloned();
         let message = message.or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
@@ -377,6 +337,32 @@ pub(crate) struct Runner<'a> {
     written: u64,
 }
 
+/// What [`Runner::start`] leaves: a device, and what its run knows so far.
+#[derive(Clone)]
+struct Start<S> {
+    rig: Rig<S, NoClock>,
+    run: Run,
+    digest: Digest,
+    phases_begun: usize,
+    written: u64,
+}
+
+impl<S: Scheme + Clone + Send + 'static> Started for Start<S> {
+    fn copy(&self) -> Box<dyn Started> {
+        Box::new(self.clone())
+    }
+
+    fn go_on(self: Box<Self>, mut runner: Runner<'_>) -> Result<Run, RunError> {
+        let Start { rig, run, digest, phases_begun, written } = *self;
+        let bad_blocks = run.device.bad_blocks;
+        runner = Runner { run, digest, phases_begun, written, ..runner };
+        runner.describe::<S>(rig.device.nand());
+        // Blocks that failed in the warm-up are no part of the description.
+        runner.run.device.bad_blocks = bad_blocks;
+        runner.run_on(rig)
+    }
+}
+
 /// What the result keeps of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
@@ -415,18 +401,32 @@ impl<'a> Runner<'a> {
 
     /// Runs it on scheme `S`.
     pub(crate) fn run<S: Scheme>(mut self) -> Result<Run, RunError> {
-        if self.experiment.rewrite_ns.is_some() && !S::REWRITES {
-            let name = S::INFO.name;
-            let what = format!(
-                "scheme {name} does not rewrite what has lain long; leave the rewriting period out for it"
-            );
-            return Err(impossible(what));
-        }
+        let rig = self.new_rig::<S>()?;
+        self.describe::<S>(rig.device.nand());
+        self.run_on(rig)
+    }
+
+    /// Runs the part of the warm-up that several runs share.
+    fn start<S: Scheme>(mut self) -> Result<Start<S>, RunError> {
         let mut rig = self.new_rig::<S>()?;
         self.describe::<S>(rig.device.nand());
-        for spec in self.experiment.warm_up.clone() {
-            self.phase(&mut rig, &spec, Kept::WarmUp)?;
+        self.warm_up(&mut rig, self.experiment.start_phases())?;
+        let Runner { run, digest, phases_begun, written, .. } = self;
+        Ok(Start { rig, run, digest, phases_begun, written })
+    }
+
+    /// Runs the phases of the warm-up from the one at hand to number `end`.
+    fn warm_up<S: Scheme>(&mut self, rig: &mut Rig<S, NoClock>, end: usize) -> Result<(), RunError> {
+        for number in self.phases_begun..end {
+            let spec = self.experiment.warm_up[number].clone();
+            self.phase(rig, &spec, Kept::WarmUp)?;
         }
+        Ok(())
+    }
+
+    /// Runs what is left.
+    fn run_on<S: Scheme>(mut self, mut rig: Rig<S, NoClock>) -> Result<Run, RunError> {
+        self.warm_up(&mut rig, self.experiment.warm_up.len())?;
         rig = self.set_cache(rig)?;
         match self.experiment.timing {
             TimingModel::Queued { policy } => {
@@ -442,6 +442,13 @@ impl<'a> Runner<'a> {
     }
 
     fn new_rig<S: Scheme>(&self) -> Result<Rig<S, NoClock>, RunError> {
+        if self.experiment.rewrite_ns.is_some() && !S::REWRITES {
+            let name = S::INFO.name;
+            let what = format!(
+                "scheme {name} does not rewrite what has lain long; leave the rewriting period out for it"
+            );
+            return Err(impossible(what));
+        }
         let Experiment { device, seed, verify, .. } = &self.experiment;
         // A cut may take back what superseded a metadata page: then the old one is read again.
         let keep_stale = self.experiment.power_cut;

@@ -111,6 +111,61 @@ impl Experiment {
         }
     }
 
+    /// All that the first phases of the warm-up depend on, as text: runs with equal ones may share a device
+    /// that has these phases behind it. They end where the requests come from a source, which has no text.
+    /// `None`: the run has no such phases.
+    pub fn start(&self) -> Option<String> {
+        let phases = &self.warm_up[..self.start_phases()];
+        if phases.is_empty() {
+            return None;
+        }
+        // Every field is named, so that none is forgotten. The clock is off in a warm-up.
+        let Experiment {
+            device,
+            exported_pages,
+            faults,
+            scheme,
+            parameters,
+            cache,
+            foreground_superblocks,
+            background_superblocks,
+            foreground_only,
+            victims,
+            wear_gap,
+            rewrite_ns,
+            until_worn: _,
+            power_cut,
+            timing: _,
+            warm_up: _,
+            cache_state: _,
+            phases: _,
+            seed,
+            verify,
+            host_overhead_ns: _,
+            host_cpus: _,
+            series: _,
+            workload: _,
+            workload_source: _,
+            command: _,
+        } = self;
+        // Not every scheme rewrites.
+        let rewrites = rewrite_ns.is_some();
+        let phases: Vec<_> = phases.iter().map(|phase| (&phase.name, phase.load.text())).collect();
+        Some(format!(
+            "{:?}",
+            (
+                (device, exported_pages, faults, scheme, parameters, cache),
+                (foreground_superblocks, background_superblocks, foreground_only, victims),
+                (wear_gap, rewrites, power_cut, seed, verify, phases),
+            )
+        ))
+    }
+
+    /// How many phases of the warm-up [`Experiment::start`] covers.
+    pub(crate) fn start_phases(&self) -> usize {
+        self.warm_up.iter().take_while(|phase| phase.load.text().is_some()).count()
+    }
+
     /// How to repeat this run: the command it came from, else what it was in words.
     pub fn repeat(&self) -> String {
         if !self.command.is_empty() {
@@ -293,6 +348,17 @@ pub enum Load {
     },
     /// Writes that bring the device to a steady state, one request after the other.
     WarmUp(WarmUp),
+}
+
+impl Load {
+    /// The requests as text, if it says all of them.
+    fn text(&self) -> Option<String> {
+        match self {
+            Load::Jobs(phase) => Some(format!("{phase:?}")),
+            Load::WarmUp(warm_up) => Some(format!("{warm_up:?}")),
+            Load::Open { .. } | Load::Closed { .. } => None,
+        }
+    }
 }
 
 impl PhaseSpec {

@@ -6,9 +6,7 @@ use crate::common::{device, experiment, job, phase, short, tiny, with_block_size
 use nand::timing::Policy;
 use sim::facts::{debt, facts, room};
 use sim::results::{Kind, Run};
-use sim::{
-    run, CacheSize, CacheState, Experiment, Listed, Load, PhaseSpec, RunError, Series, TimingModel, Verify,
-};
+use sim::{run, CacheSize, CacheState, Experiment, Listed, Load, PhaseSpec, Series, TimingModel, Verify};
 use workload::fio::Pattern;
 use workload::Request;
 
@@ -491,27 +489,4 @@ fn impossible_experiments_get_one_sentence() {
         },
         "queue depth of 0",
     );
-}
-
-#[test]
-fn compare_gives_results_in_order_whatever_the_threads() {
-    let make = |seed| {
-        let mut e = experiment(tiny(), "page", vec![phase("r", vec![short(Pattern::RandRead, 2, 2, 2000)])]);
-        e.seed = seed;
-        e
-    };
-    let mut experiments: Vec<_> = (0..5).map(make).collect();
-    experiments[3].scheme = "none such".into();
-    let serial = sim::compare(&experiments, 1, &());
-    let parallel = sim::compare(&experiments, 3, &());
-    for (index, (a, b)) in serial.iter().zip(&parallel).enumerate() {
-        match (a, b) {
-            (Ok(a), Ok(b)) => {
-                assert!(a.same_findings(b));
-                assert_eq!(a.workload.seed, index as u64);
-            }
-            (Err(RunError::Spec(a)), Err(RunError::Spec(b))) => assert_eq!((a, index), (b, 3)),
-            _ => panic!("run {index} differs"),
-        }
-    }
 }

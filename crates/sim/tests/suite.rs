@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod adapt_threshold;
+mod batch;
 mod bench;
 mod common;
 mod engine;

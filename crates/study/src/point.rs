@@ -122,6 +122,15 @@ impl Point {
         }
     }
 
+    /// Equal for points that may begin alike: all but the workload and how it is run are equal.
+    pub(crate) fn kin(&self) -> String {
+        let alike = match &self.work {
+            Work::Ready(experiment) => experiment.start().unwrap_or_else(|| self.id.clone()),
+            Work::Setup(setup) => format!("{:?}", setup.beside_workload()),
+        };
+        format!("{} {} {alike}", self.scheme, self.seed)
+    }
+
     /// All its options but scheme and seed, as JSON: what [`Point::id`] is made of beside these two.
     pub fn options(&self) -> &serde_json::Value {
         &self.options

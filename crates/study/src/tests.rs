@@ -182,6 +182,34 @@ fn a_study_that_was_stopped_and_one_of_merged_parts_give_the_same_tables() {
     assert_eq!(whole(&study, &merged), expected);
 }
 
+/// Counts phases of warm-ups.
+struct WarmUps(AtomicUsize);
+
+impl Progress for WarmUps {
+    fn phase(&self, _: usize, _: usize, _: usize, name: &str) {
+        self.0.fetch_add(usize::from(name == "warm-up"), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn points_that_differ_in_the_workload_alone_share_a_warm_up() {
+    let text = r#"
+        [options]
+        device = "tpftl-512m"
+        requests = 300
+        warm-up = "fill"
+        [cross]
+        synth = ["financial1", "websearch1"]
+        schemes = ["dftl", "page"]
+        timing = ["queued", "reserved"]
+    "#;
+    let (study, temporary) = (study(text), tempfile::tempdir().unwrap());
+    let folder = Folder::create(temporary.path()).unwrap();
+    let warm_ups = WarmUps(AtomicUsize::new(0));
+    let ended = run(&study.points, &folder, 2, ("again", "test"), &warm_ups, &|_| Ok(())).unwrap();
+    assert_eq!((ended, warm_ups.0.into_inner()), (8, 2));
+}
+
 #[test]
 fn a_failed_point_is_a_row_with_its_reason() {
     let study = study(SMALL);

@@ -1,13 +1,10 @@
 //! Whether there is memory enough for what shall run, asked before anything does.
 
 use sim::format::bytes;
+use sim::memory::{available, need};
 use sim::Experiment;
 
 use super::stop::Stop;
-
-/// Memory that a run takes for each physical page, bytes: the array has 9, and the tables of the hungriest
-/// schemes make it 14 to 16 (`ftl bench`, column "a page").
-const BYTES_A_PAGE: u64 = 16;
 
 /// Refuses runs, up to `threads` of them at a time, that need more memory than there is.
 pub(crate) fn check(experiments: &[Experiment], threads: usize) -> Result<(), Stop> {
@@ -33,22 +30,6 @@ fn too_much(mut each: Vec<u64>, threads: usize, free: u64) -> Option<String> {
         "give a smaller device (--shrink, --shorten)"
     };
     Some(format!("this needs about {} of memory, and {} are free; {instead}", bytes(needed), bytes(free)))
-}
-
-fn need(experiment: &Experiment) -> u64 {
-    let geometry = &experiment.device.geometry;
-    let pages = u64::from(geometry.blocks()) * u64::from(geometry.pages_per_block);
-    pages.saturating_mul(BYTES_A_PAGE)
-}
-
-/// Memory that programs can still take, swap included, bytes; `None` where the system does not tell.
-fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let of = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim_start_matches(':').trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
-    };
-    Some((of("MemAvailable")? + of("SwapFree").unwrap_or(0)) << 10)
 }
 
 #[cfg(test)]

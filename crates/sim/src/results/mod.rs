@@ -397,7 +397,8 @@ impl Invariant {
     }
 }
 
-/// How fast the simulator itself was. Never part of a digest or a comparison.
+/// How fast the simulator itself was. Never part of a digest or a comparison. A warm-up that the run shared
+/// with others ([`crate::run_batch`]) is no part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SimSpeed {
     /// Processor time of the run, s.

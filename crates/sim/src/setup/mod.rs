@@ -247,6 +247,35 @@ impl Setup {
     }
 }
 
+impl Setup {
+    /// What is left without the workload, the clock and what they are measured with: set-ups for which it is
+    /// equal mostly warm up alike.
+    pub fn beside_workload(&self) -> Setup {
+        let Setup { device, export, shrink, shorten, cache, warm_up, cache_state, .. } = self.clone();
+        let Setup { gc_foreground, gc_background, foreground_only, victims, wear_gap, .. } = self.clone();
+        let Setup { faults, endurance, verify, power_cut, .. } = self.clone();
+        Setup {
+            device,
+            export,
+            shrink,
+            shorten,
+            cache,
+            warm_up,
+            cache_state,
+            gc_foreground,
+            gc_background,
+            foreground_only,
+            victims,
+            wear_gap,
+            faults,
+            endurance,
+            verify,
+            power_cut,
+            ..Setup::default()
+        }
+    }
+}
+
 fn one_line(error: &impl ToString) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -7,6 +7,7 @@ use super::offsets::{bit, is_clear, set_bits, Bits};
 use super::open::Open;
 use super::record::{enter, identifier_bytes, Chunk, Covering, Packer, Parts};
 use super::runs::{self, Runs};
+use super::scratch::Scratch;
 use super::training::InTraining;
 use crate::breach::Breach;
 use crate::counters::Cause;
@@ -95,10 +96,10 @@ pub struct Map {
     pub(super) random: u32,
     /// Log mappings by subspace.
     pub(super) logs: Vec<u32>,
-    pub(super) logged: Vec<Logged>,
+    pub(super) logged: Scratch<Logged>,
     pub(super) in_training: InTraining,
-    pub(super) exemplary: Vec<Point>,
-    pub(super) table: Vec<u32>,
+    pub(super) exemplary: Scratch<Point>,
+    pub(super) table: Scratch<u32>,
     /// Bytes of the buffer in which a translation page is made.
     page_bytes: u64,
     /// Bytes of all buffers, which never change.
@@ -153,10 +154,10 @@ impl Map {
             packer: Packer::new(chunk_lpas),
             random: 1,
             logs: vec![0; subspaces as usize],
-            logged: Vec::with_capacity(set),
+            logged: Scratch::with_room(set),
             in_training: InTraining::new(),
-            exemplary: Vec::with_capacity(Settings::MOST_SAMPLED),
-            table: Vec::with_capacity(chunk_lpas),
+            exemplary: Scratch::with_room(Settings::MOST_SAMPLED),
+            table: Scratch::with_room(chunk_lpas),
             page_bytes,
             buffer_bytes: 0,
             clean_below: 0,
@@ -171,11 +172,8 @@ impl Map {
 
     /// Bytes of the buffers as they are now: for training, and for translation pages.
     pub fn buffers(&self) -> [u64; 2] {
-        let of = |count: usize, bytes: usize| (count * bytes) as u64;
-        let gathered = of(self.logged.capacity(), size_of::<Logged>());
-        let exemplary = of(self.exemplary.capacity(), size_of::<Point>());
-        let table = of(self.table.capacity(), size_of::<u32>());
-        [gathered + exemplary + self.trainer.bytes(), self.page_bytes + table + self.packer.bytes()]
+        let training = self.logged.bytes() + self.exemplary.bytes() + self.trainer.bytes();
+        [training, self.page_bytes + self.table.bytes() + self.packer.bytes()]
     }
 
     /// Bytes that are always there: block lists, open groups, the last loads, buffers.

@@ -62,6 +62,7 @@ pub mod open;
 pub mod record;
 mod recover;
 mod runs;
+mod scratch;
 mod stats;
 mod training;
 mod write_back;

@@ -17,6 +17,7 @@ use super::linear::{BlockLists, Half, LinearModel};
 use super::offsets::{
     bit, each_bit, has_clear, next_zero, ones, same, set_bit, set_bits, within, Bits, MOST_LPAS,
 };
+use super::scratch::Scratch;
 use crate::table::{mapped, UNMAPPED};
 use nand::Ppn;
 use std::ops::{Range, RangeInclusive};
@@ -291,11 +292,11 @@ impl Piece {
 pub struct Packer {
     /// The newest candidate that covers each offset, and in its place the pieces that were cut from it: one
     /// is cut from as many offsets as it takes words, or more.
-    words: Vec<u32>,
+    words: Scratch<u32>,
     pieces: usize,
     /// By offset: the page that the newest candidate which covers it predicts, then what the record's models
     /// do. It spares this machine predictions that a controller would make again, and is not charged.
-    predicted: Vec<u32>,
+    predicted: Scratch<u32>,
     /// An LPA of the chunk is mapped nowhere.
     has_holes: bool,
     /// Models of the record, those of nowhere among them.
@@ -308,13 +309,13 @@ pub struct Packer {
 impl Packer {
     /// A packer for chunks of up to `lpas` LPAs.
     pub fn new(lpas: usize) -> Packer {
-        let room = || Vec::with_capacity(lpas);
+        let room = || Scratch::with_room(lpas);
         Packer { words: room(), predicted: room(), ..Packer::default() }
     }
 
     /// Bytes that it keeps.
     pub fn bytes(&self) -> u64 {
-        (self.words.capacity() * size_of::<u32>() + size_of::<Bits>()) as u64
+        self.words.bytes() + size_of::<Bits>() as u64
     }
 
     /// Where candidates predict the pages of a chunk, by offset: to be filled in before a record is packed.

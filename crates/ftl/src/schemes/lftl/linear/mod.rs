@@ -38,6 +38,7 @@
 //! three points of the same line.
 
 mod groups;
+use super::scratch::Scratch;
 pub use crate::half::Half;
 pub use groups::{BlockLists, MOST_LANES, ROOT};
 #[cfg(test)]
@@ -230,9 +231,9 @@ pub struct Trainer {
     /// How.
     pub settings: Settings,
     /// Sub-models made last, ascending, whose ranges are disjoint.
-    pub models: Vec<Covering>,
+    pub models: Scratch<Covering>,
     /// Points that no sub-model predicts, ascending: each needs a mapping of its own.
-    pub outliers: Vec<Point>,
+    pub outliers: Scratch<Point>,
     /// Iterations of RANSAC.
     pub iterations: u32,
     /// Points looked at, over all passes.
@@ -240,16 +241,16 @@ pub struct Trainer {
     /// Points that the same lines would not have predicted if they were stored as the paper prints it, slope
     /// and intercept both as 16-bit floats.
     pub literal_outliers: u64,
-    points: Vec<Point>,
+    points: Scratch<Point>,
 }
 
 impl Trainer {
     /// A trainer with room for `points` points.
     pub fn new(settings: Settings, points: usize) -> Trainer {
-        let room = || Vec::with_capacity(points);
+        let room = || Scratch::with_room(points);
         Trainer {
             settings,
-            models: Vec::with_capacity(points / 2),
+            models: Scratch::with_room(points / 2),
             outliers: room(),
             points: room(),
             ..Trainer::default()
@@ -258,8 +259,7 @@ impl Trainer {
 
     /// Bytes that it keeps.
     pub fn bytes(&self) -> u64 {
-        let points = (self.points.capacity() + self.outliers.capacity()) * size_of::<Point>();
-        (points + self.models.capacity() * size_of::<Covering>()) as u64
+        self.points.bytes() + self.outliers.bytes() + self.models.bytes()
     }
 
     /// Makes models of the pages of `group`, ascending by LPA, each LPA once.
