@@ -46,6 +46,8 @@ class Options(TypedDict, total=False):
     """The mapping cache when measuring begins ["dirty"]."""
     warm_up_requests: int
     """Requests of the trace, generator or frame that run before the measured ones."""
+    rest: bool
+    """The warm-up ends with idle time, until the FTL has nothing more to do."""
     seed: int
     """Seed of every random choice [1]."""
     mode: Literal["open", "closed"]

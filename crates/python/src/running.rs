@@ -113,7 +113,7 @@ fn requests(experiment: &Experiment, most: usize) -> Result<[Vec<u8>; 4], InputE
     let mut found: [Vec<u8>; 4] = Default::default();
     let source = experiment.phases.iter().find_map(|phase| match &phase.load {
         Load::Open { source, .. } | Load::Closed { source, .. } => Some(source),
-        Load::Jobs(_) | Load::WarmUp(_) => None,
+        Load::Jobs(_) | Load::WarmUp(_) | Load::Rest => None,
     });
     let source = source.ok_or_else(|| {
         InputError::in_file(

@@ -139,6 +139,9 @@ pub(crate) const MOST_PENDING: usize = if cfg!(test) { 1 << 16 } else { 1 << 25 
 /// Idle work that takes no time is offered this often before the host believes that it will not end.
 const IDLE_AT_ONE_TIME: u32 = 1000;
 
+/// A rest ends after so many steps of idle work for each physical page.
+const IDLE_A_PAGE: u64 = 8;
+
 /// What a job is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -194,6 +197,7 @@ pub(crate) struct Host<'a, S: Scheme, T: Timed> {
     active: u32,
     rewrite_every_ns: Option<u64>,
     rewriting: bool,
+    rests: bool,
     idle_asked: bool,
     idle_repeats: u32,
     idle_at_ns: u64,
@@ -223,6 +227,7 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
             software: plan.software,
             rewrite_every_ns: plan.rewrite_every_ns,
             rewriting: false,
+            rests: plan.rests,
             idle_asked: false,
             idle_repeats: 0,
             idle_at_ns: u64::MAX,
@@ -234,6 +239,9 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
     /// Runs the phase until its last request has completed. `tell` hears now and then how far it is on its
     /// way to `goal`.
     pub(crate) fn run(&mut self, goal: &Goal, tell: &mut dyn Tell) -> Result<(), Stop> {
+        if self.rests {
+            self.rest(tell)?;
+        }
         for job in 0..self.jobs.len() as u32 {
             self.issue_all(job)?;
         }
@@ -259,6 +267,9 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
             if T::TICKS && self.meter.in_flight == 0 {
                 self.offer_idle()?;
             }
+        }
+        if self.rests {
+            self.rest(tell)?;
         }
         Ok(())
     }
@@ -626,6 +637,27 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
         if let Some(done) = unasked(self.rig.device.idle())? {
             self.idle_asked = true;
             self.rig.clock().watch(done, IDLE);
+        }
+        Ok(())
+    }
+
+    /// Lets the scheme do all that it does when nobody asks for anything, with nothing dirty left.
+    fn rest(&mut self, tell: &mut dyn Tell) -> Result<(), Stop> {
+        self.idle_on(tell)?;
+        unasked(self.rig.device.power_off().map(Some))?;
+        self.idle_on(tell)
+    }
+
+    /// Offers idle time until the scheme has no use for it. An end is set for one that always has.
+    fn idle_on(&mut self, tell: &mut dyn Tell) -> Result<(), Stop> {
+        let most = IDLE_A_PAGE * u64::from(self.rig.device.nand().geometry().pages());
+        for step in 1..=most {
+            if unasked(self.rig.device.idle())?.is_none() {
+                break;
+            }
+            if step % 4096 == 0 && tell.stops() {
+                return Err(Stop::Asked);
+            }
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! From a phase as specified to jobs and arrivals with streams of requests.
 
-use workload::{fio, InputError};
+use workload::{fio, InputError, Kind, Request};
 
 use crate::source::Stream;
 use crate::spec::{Load, PhaseSpec};
@@ -71,6 +71,8 @@ pub(crate) struct Plan {
     pub(crate) software: HostSoftware,
     /// Time between two calls of [`ftl::Scheme::rewrite`], ns.
     pub(crate) rewrite_every_ns: Option<u64>,
+    /// Before and after the requests the device has idle time until it has nothing to do.
+    pub(crate) rests: bool,
 }
 
 /// A phase ready to run.
@@ -88,7 +90,7 @@ pub(crate) fn plan(
     software: HostSoftware,
     rewrite_every_ns: Option<u64>,
 ) -> Result<Planned, InputError> {
-    let plan = Plan { jobs: Vec::new(), arrivals: None, software, rewrite_every_ns };
+    let plan = Plan { jobs: Vec::new(), arrivals: None, software, rewrite_every_ns, rests: false };
     let mut planned = Planned { plan, goal: Goal::default() };
     let plan = &mut planned.plan;
     let job = |stream, depth| JobPlan { stream, depth, runtime_ns: None, think_ns: 0, think_blocks: 0 };
@@ -107,6 +109,11 @@ pub(crate) fn plan(
             let requests = warm_up.requests(device_bytes, seed).map(Ok);
             planned.goal.bytes = Some(warm_up.bytes(device_bytes));
             plan.jobs.push(job(Stream::Listed(Box::new(requests)), 1));
+        }
+        Load::Rest => {
+            let first = Request { arrival_ns: 0, kind: Kind::Write, offset: 0, bytes: 1 };
+            plan.jobs.push(job(Stream::Listed(Box::new(std::iter::once(Ok(first)))), 1));
+            plan.rests = true;
         }
     }
     Ok(planned)

@@ -236,6 +236,9 @@ fn checked(experiment: &Experiment) -> Result<(Experiment, Config), RunError> {
             )));
         }
     }
+    if experiment.phases.iter().any(|phase| matches!(phase.load, Load::Rest)) {
+        return Err(impossible("a rest takes no time, so it belongs to a warm-up"));
+    }
     let exported = experiment.device.exported_pages;
     let mut config = Config::new(exported, experiment.cache.bytes(exported)?);
     config.parameters = ftl::schemes::parameters(&experiment.scheme, &experiment.parameters);
@@ -616,6 +619,7 @@ impl<'a> Runner<'a> {
         let mut tell = Told { progress, run: index, whole };
         let (measured, stop) = run_phase(rig, spec, planned, series, &mut tell);
         self.take_in(&measured, spec, stop.is_none());
+        let issued = measured.meter.issued();
         if kept == Kept::Measured || (kept == Kept::WarmUp && stop.is_some()) {
             let phase = assemble::phase(measured, &self.experiment.device);
             if stop.is_none() {
@@ -627,6 +631,9 @@ impl<'a> Runner<'a> {
             // The end of a device's life is a result.
             Some(Stop::Host { request, error: HostError::Fault(Fault::WornOut { bad_blocks, blocks }) }) => {
                 self.run.worn_out = Some(self.worn_out(rig, spec, request, (bad_blocks, blocks)));
+            }
+            Some(Stop::Unasked(Fault::WornOut { bad_blocks, blocks })) => {
+                self.run.worn_out = Some(self.worn_out(rig, spec, issued, (bad_blocks, blocks)));
             }
             Some(stop) => return Err(self.stopped(stop, &spec.name)),
             None => {}

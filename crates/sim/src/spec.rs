@@ -348,6 +348,10 @@ pub enum Load {
     },
     /// Writes that bring the device to a steady state, one request after the other.
     WarmUp(WarmUp),
+    /// The end of a warm-up: idle time until the FTL has nothing more to do, what was dirty written back, one
+    /// write of the first page, and the same again. The write tells an FTL that watches its host that the
+    /// load before is over.
+    Rest,
 }
 
 impl Load {
@@ -356,6 +360,7 @@ impl Load {
         match self {
             Load::Jobs(phase) => Some(format!("{phase:?}")),
             Load::WarmUp(warm_up) => Some(format!("{warm_up:?}")),
+            Load::Rest => Some("rest".to_owned()),
             Load::Open { .. } | Load::Closed { .. } => None,
         }
     }
@@ -370,6 +375,11 @@ impl PhaseSpec {
     /// A warm-up of [`workload::warm_up`], under its name and what it does.
     pub fn warm_up(warm_up: WarmUp) -> PhaseSpec {
         PhaseSpec::new(format!("{}: {warm_up}", warm_up.name), Load::WarmUp(warm_up))
+    }
+
+    /// [`Load::Rest`].
+    pub fn rest() -> PhaseSpec {
+        PhaseSpec::new("rest: idle time until the FTL has nothing more to do", Load::Rest)
     }
 
     /// The phases of a fio job file: those flagged as warm-up that come first, and the measured ones.

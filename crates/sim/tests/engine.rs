@@ -490,3 +490,27 @@ fn impossible_experiments_get_one_sentence() {
         "queue depth of 0",
     );
 }
+
+#[test]
+fn after_a_rest_reads_with_pauses_cost_reads_alone() {
+    for scheme in ["page", "tpftl", "leaftl", "tide"] {
+        let requests = (0..200).map(|n| Request {
+            arrival_ns: n * 1_000_000,
+            kind: workload::Kind::Read,
+            offset: n % 100 * 4096,
+            bytes: 4096,
+        });
+        let source = Arc::new(Listed::new("reads", requests.collect::<Vec<_>>()));
+        let reads = PhaseSpec::new("reads", Load::Open { source, outstanding: None });
+        let mut e = experiment(tiny(), scheme, vec![reads]);
+        (e.cache, e.cache_state) = (CacheSize::Bytes(64 << 10), CacheState::Clean);
+        e.warm_up = vec![phase("age", vec![short(Pattern::RandWrite, 1, 1, 6000)]), PhaseSpec::rest()];
+        let programs = |run: &Run| run.phases[0].flash_total().programs;
+        assert_eq!(programs(&good(&e)), 0, "{scheme}");
+        let measured = Experiment { phases: vec![PhaseSpec::rest()], ..e.clone() };
+        let error = run(&measured, &()).expect_err("a rest takes no time").to_string();
+        assert!(error.contains("warm-up"), "{error}");
+        e.warm_up.pop();
+        assert!(scheme == "tide" || programs(&good(&e)) > 0, "{scheme} has nothing to do");
+    }
+}

@@ -55,6 +55,7 @@ impl Options {
             warm_up: input.warm_up,
             cache_state: input.cache_state,
             warm_up_requests: input.warm_up_requests,
+            rest: input.rest,
             seed: Some(input.seed),
             device: device.device,
             export: device.export,
@@ -146,6 +147,10 @@ pub(crate) struct InputOptions {
     /// off, too
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) warm_up_requests: Option<u64>,
+    /// After the warm-up the FTL has idle time until it has nothing more to do: what the warm-up left to
+    /// collect or merge is not paid for by the measured requests
+    #[arg(long)]
+    pub(crate) rest: bool,
     /// Seed of every random choice; the same seed gives the same results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) seed: u64,

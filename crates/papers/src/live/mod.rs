@@ -196,6 +196,11 @@ impl Bench {
 
 /// An image for the experiment's scheme and device, open.
 fn make(experiment: &Experiment, image: &Path) -> Result<Arc<dyn Export>, String> {
+    if experiment.warm_up.iter().any(|phase| matches!(phase.load, sim::Load::Rest)) {
+        return Err(
+            "rest is for simulated runs: a live device has no end of its idle time to wait for".to_owned()
+        );
+    }
     if experiment.foreground_only {
         return Err("foreground-only is for simulated runs: a live device collects in idle time".to_owned());
     }

@@ -85,6 +85,8 @@ pub struct Setup {
     /// Requests of the trace or generator that run before the measured ones.
     #[serde(deserialize_with = "field::count")]
     pub warm_up_requests: Option<u64>,
+    /// Whether the warm-up ends with [`Load::Rest`](crate::Load::Rest).
+    pub rest: bool,
     /// Seed of every random choice; 1 unless given.
     #[serde(deserialize_with = "field::number")]
     pub seed: Option<u64>,
@@ -251,9 +253,9 @@ impl Setup {
     /// What is left without the workload, the clock and what they are measured with: set-ups for which it is
     /// equal mostly warm up alike.
     pub fn beside_workload(&self) -> Setup {
-        let Setup { device, export, shrink, shorten, cache, warm_up, cache_state, .. } = self.clone();
+        let Setup { device, export, shrink, shorten, cache, warm_up, rest, .. } = self.clone();
         let Setup { gc_foreground, gc_background, foreground_only, victims, wear_gap, .. } = self.clone();
-        let Setup { faults, endurance, verify, power_cut, .. } = self.clone();
+        let Setup { cache_state, faults, endurance, verify, power_cut, .. } = self.clone();
         Setup {
             device,
             export,
@@ -261,6 +263,7 @@ impl Setup {
             shorten,
             cache,
             warm_up,
+            rest,
             cache_state,
             gc_foreground,
             gc_background,

@@ -75,6 +75,9 @@ impl Setup {
         }
         let mut warm_up = warm_up(self, &device, found.warm_up, &mut notes)?;
         warm_up.extend(found.first);
+        if self.rest {
+            warm_up.push(PhaseSpec::rest());
+        }
         if self.cache_state == Some(CacheAtStart::Warm) {
             warm_up.push(settling(cache(self, &device), &device)?);
         }
