@@ -13,6 +13,7 @@ use crate::Geometry;
 #[serde(deny_unknown_fields)]
 struct DeviceFile {
     name: String,
+    #[serde(default)]
     what: String,
     exported: Size,
     sram: Option<Size>,
@@ -272,7 +273,6 @@ fn key_at(text: &str, line: usize) -> String {
 fn example(key: &str) -> &'static str {
     match key {
         "name" => "`name = \"my-ssd\"`",
-        "what" => "`what = \"one line about it\"`",
         "exported" => "`exported = \"30GiB\"`, the capacity that the host sees",
         "geometry" => {
             "a section `[geometry]` with channels, luns_per_channel, planes_per_lun, blocks_per_plane, \

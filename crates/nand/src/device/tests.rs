@@ -157,6 +157,12 @@ fn capacities_and_shapes_that_cannot_be() {
 }
 
 #[test]
+fn a_file_need_not_say_what_the_device_is() {
+    let device = DeviceSpec::parse("my.toml", &sound().replacen("what = \"a test\"\n", "", 1)).unwrap();
+    assert_eq!(device, DeviceSpec { what: String::new(), ..DeviceSpec::parse("my.toml", &sound()).unwrap() });
+}
+
+#[test]
 fn keys_unknown_missing_or_of_the_wrong_type() {
     refused(
         "luns_per_channel",
