@@ -5,7 +5,7 @@
 //! copy. [`Experiment::start`] says what must be equal for that, so that each run finds what it finds alone.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{impossible, RunError};
 use crate::memory;
@@ -104,9 +104,12 @@ struct Kin(Mutex<Shared>);
 struct Shared {
     /// How many have not been here.
     left: usize,
-    /// The device that they go on with, and what it depends on.
-    device: Option<(String, Box<dyn Started>)>,
+    /// How the last one began that was here, and the device for those that begin like it.
+    start: Option<(String, Arc<Kept>)>,
 }
+
+/// A device to go on with, once it is ready.
+type Kept = Mutex<Option<Box<dyn Started>>>;
 
 impl Kins {
     fn of(batch: &dyn Batch) -> Kins {
@@ -119,7 +122,7 @@ impl Kins {
             }
             waiting[number].0.push_back(index);
         }
-        let kin = |left| Kin(Mutex::new(Shared { left, device: None }));
+        let kin = |left| Kin(Mutex::new(Shared { left, start: None }));
         let kins = waiting.iter().map(|(indexes, _)| kin(indexes.len())).collect();
         Kins { waiting: Mutex::new(waiting), kins }
     }
@@ -155,11 +158,12 @@ impl Kin {
         progress: &dyn Progress,
     ) -> Result<Run, RunError> {
         let experiment = batch.experiment(index);
-        let mut shared = lock(&self.0);
-        shared.left -= 1;
+        let kept = lock(&self.0).kept(experiment.as_ref().ok().and_then(Experiment::start));
         let experiment = experiment.inspect_err(|_| progress.end(index))?;
-        let start = shared.start(index, &experiment, threads, progress)?;
-        drop(shared);
+        let start = match kept {
+            Some(kept) => device(&kept, index, &experiment, threads, progress)?,
+            None => None,
+        };
         match start {
             Some(start) => run_from(start, index, &experiment, progress),
             None => run_as(index, &experiment, progress),
@@ -168,26 +172,40 @@ impl Kin {
 }
 
 impl Shared {
-    /// A device for a run to go on with. It is made if others can use it, too; they wait for it, as one of
-    /// their own would be ready later. `None`: the run makes its own.
-    fn start(
-        &mut self,
-        index: usize,
-        experiment: &Experiment,
-        threads: usize,
-        progress: &dyn Progress,
-    ) -> Result<Option<Box<dyn Started>>, RunError> {
-        let start = experiment.start();
-        self.device = self.device.take().filter(|(of, _)| start.as_ref() == Some(of));
-        if self.left == 0 {
-            return Ok(self.device.take().map(|(_, device)| device));
+    /// Where a run that begins so finds its device; one that begins in another way than the run before does
+    /// not wait for it. `None`: it makes its own, as no other can use it.
+    fn kept(&mut self, start: Option<String>) -> Option<Arc<Kept>> {
+        self.left -= 1;
+        let is_last = self.left == 0;
+        let found = if is_last { self.start.take() } else { self.start.clone() };
+        let start = start?;
+        match found {
+            Some((of, kept)) if of == start => Some(kept),
+            _ if is_last => None,
+            _ => {
+                let kept = Arc::default();
+                self.start = Some((start, Arc::clone(&kept)));
+                Some(kept)
+            }
         }
-        let Some(start) = start else { return Ok(None) };
-        if self.device.is_none() && room(experiment, threads) {
-            self.device = Some((start, start_as(index, experiment, progress)?));
-        }
-        Ok(self.device.as_ref().map(|(_, device)| device.copy()))
     }
+}
+
+/// A device for a run to go on with. The first run makes it; others wait for it, as one of their own would be
+/// ready later. `None`: there is no memory to keep one.
+fn device(
+    kept: &Arc<Kept>,
+    index: usize,
+    experiment: &Experiment,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Option<Box<dyn Started>>, RunError> {
+    let mut device = lock(kept);
+    if device.is_none() && room(experiment, threads) {
+        *device = Some(start_as(index, experiment, progress)?);
+    }
+    let is_last = Arc::strong_count(kept) == 1;
+    Ok(if is_last { device.take() } else { device.as_ref().map(|device| device.copy()) })
 }
 
 /// Whether there is memory for one device more than the threads need if each begins a run now.

@@ -1,12 +1,14 @@
 //! Several runs at a time: what they share changes nothing of what they find.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use crate::common::{experiment, phase, short, tiny};
 use sim::results::Run;
 use sim::{
-    CacheSize, CacheState, Experiment, Listed, Load, PhaseSpec, Progress, RunError, TimingModel, Verify,
+    Batch, CacheSize, CacheState, Experiment, Listed, Load, PhaseSpec, Progress, RunError, TimingModel,
+    Verify,
 };
 use workload::fio::Pattern;
 use workload::warm_up::{FILL, LEARNEDFTL};
@@ -51,9 +53,11 @@ impl Progress for WarmUps {
 }
 
 fn same(alone: &Run, together: &Run, what: &str) {
-    let (a, b) = (format!("{alone:#?}"), format!("{together:#?}"));
-    let differs: Vec<_> = a.lines().zip(b.lines()).filter(|(a, b)| a != b).collect();
-    assert!(alone.same_findings(together), "{what}: {differs:?}");
+    if !alone.same_findings(together) {
+        let (a, b) = (format!("{alone:#?}"), format!("{together:#?}"));
+        let differs: Vec<_> = a.lines().zip(b.lines()).filter(|(a, b)| a != b).collect();
+        panic!("{what}: {differs:?}");
+    }
 }
 
 #[test]
@@ -115,4 +119,48 @@ fn compare_gives_results_in_order_whatever_the_threads() {
             _ => panic!("run {index} differs"),
         }
     }
+}
+
+/// Two runs of one kin that begin in different ways, on two threads: each waits in its warm-up for the other.
+#[test]
+fn runs_that_begin_differently_do_not_wait_for_each_other() {
+    struct Two(Vec<Experiment>, AtomicUsize);
+    impl Batch for Two {
+        fn count(&self) -> usize {
+            self.0.len()
+        }
+
+        fn kin(&self, _: usize) -> String {
+            "all".to_owned()
+        }
+
+        fn experiment(&self, index: usize) -> Result<Experiment, RunError> {
+            Ok(self.0[index].clone())
+        }
+
+        fn ended(&self, _: usize, result: Result<Run, RunError>) -> bool {
+            self.1.fetch_add(usize::from(result.is_ok()), Ordering::Relaxed);
+            true
+        }
+    }
+    #[derive(Default)]
+    struct Meet(Mutex<usize>, Condvar);
+    impl Progress for Meet {
+        fn phase(&self, _: usize, phase: usize, _: usize, _: &str) {
+            if phase == 0 {
+                let mut here = self.0.lock().unwrap();
+                *here += 1;
+                self.1.notify_all();
+                let wait = Duration::from_secs(60);
+                assert!(!self.1.wait_timeout_while(here, wait, |here| *here < 2).unwrap().1.timed_out());
+            }
+        }
+    }
+    let reads = || vec![phase("read", vec![short(Pattern::RandRead, 1, 1, 100)])];
+    let mut all = vec![experiment(tiny(), "page", reads()), experiment(tiny(), "page", reads())];
+    all[0].warm_up = vec![PhaseSpec::warm_up(FILL)];
+    all[1].warm_up = vec![PhaseSpec::warm_up(LEARNEDFTL)];
+    let two = Two(all, AtomicUsize::new(0));
+    sim::run_batch(&two, 2, &Meet::default());
+    assert_eq!(two.1.into_inner(), 2, "one waited for the other");
 }
