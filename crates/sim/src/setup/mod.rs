@@ -253,27 +253,24 @@ impl Setup {
     /// What is left without the workload, the clock and what they are measured with: set-ups for which it is
     /// equal mostly warm up alike.
     pub fn beside_workload(&self) -> Setup {
-        let Setup { device, export, shrink, shorten, cache, warm_up, rest, .. } = self.clone();
-        let Setup { gc_foreground, gc_background, foreground_only, victims, wear_gap, .. } = self.clone();
-        let Setup { cache_state, faults, endurance, verify, power_cut, .. } = self.clone();
         Setup {
-            device,
-            export,
-            shrink,
-            shorten,
-            cache,
-            warm_up,
-            rest,
-            cache_state,
-            gc_foreground,
-            gc_background,
-            foreground_only,
-            victims,
-            wear_gap,
-            faults,
-            endurance,
-            verify,
-            power_cut,
+            device: self.device.clone(),
+            export: self.export,
+            shrink: self.shrink,
+            shorten: self.shorten,
+            cache: self.cache,
+            warm_up: self.warm_up.clone(),
+            rest: self.rest,
+            cache_state: self.cache_state,
+            gc_foreground: self.gc_foreground,
+            gc_background: self.gc_background,
+            foreground_only: self.foreground_only,
+            victims: self.victims,
+            wear_gap: self.wear_gap,
+            faults: self.faults.clone(),
+            endurance: self.endurance,
+            verify: self.verify,
+            power_cut: self.power_cut,
             ..Setup::default()
         }
     }
