@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -233,12 +234,12 @@ class Phase:
         return f"<Phase {self.name}: {self.elapsed_ns / 1e9:.3f} s>"
 
 
-class Framed:
+class Framed(ABC):
     """What has a table, and gives it in the form of any library."""
 
+    @abstractmethod
     def table(self) -> Table:
         """Its rows and columns."""
-        raise NotImplementedError
 
     def to_arrow(self) -> pa.Table:
         """:meth:`table`, as a table of Arrow."""
