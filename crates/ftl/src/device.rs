@@ -98,6 +98,12 @@ impl<S: Scheme, N: Nand> Device<S, N> {
         &mut self.scheme
     }
 
+    /// The scheme and its flash, for tests that take a step by hand.
+    #[cfg(test)]
+    pub(crate) fn parts_mut(&mut self) -> (&mut S, &mut Flash<N>) {
+        (&mut self.scheme, &mut self.flash)
+    }
+
     /// Where the scheme's flash operations are counted and its space is managed, to look at.
     pub fn flash(&self) -> &Flash<N> {
         &self.flash

@@ -504,6 +504,12 @@ impl<P: Policy> LogBlock<P> {
         &self.core
     }
 
+    /// Block map, log map and pool, and the policy, for tests that take a step by hand.
+    #[cfg(test)]
+    pub(crate) fn parts_mut(&mut self) -> (&mut Core, &mut P) {
+        (&mut self.core, &mut self.policy)
+    }
+
     /// The pages of a request come one after the other with `rest` counting down: a page that does not go on
     /// where the last one ended begins another request.
     fn page(&mut self, lpn: Lpn, rest: u32) -> HostPage {

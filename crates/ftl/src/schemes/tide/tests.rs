@@ -279,3 +279,25 @@ fn a_budget_without_room_for_the_homes_is_refused() {
     assert!(error.to_string().contains("give it a cache of at least"), "{error}");
     assert_eq!(Tide::INFO.name, "tide");
 }
+
+#[test]
+fn merges_go_on_where_hardly_a_block_is_free() {
+    for free in 1..=4 {
+        let exported = GEOMETRY.pages() / 100 * 94;
+        let mut device = filled(exported, 16);
+        write(&mut device, uniform(free.into(), exported).take(1000), 1);
+        let (scheme, flash) = device.parts_mut();
+        let (core, tide) = scheme.parts_mut();
+        assert!(tide.active == 0 && tide.merges.len() > 4, "each merge that begins needs a block");
+        // Log blocks of which a power cut left nothing.
+        while core.pool.free_blocks() > free {
+            core.open_log(flash).expect("a block is free");
+        }
+        let mut steps = 0;
+        while flash.counters.value(&FULL_MERGES) < 50 {
+            tide.step(core, flash).unwrap_or_else(|fault| panic!("{free} free blocks: {fault:?}"));
+            steps += 1;
+            assert!(steps < 50 * 2 * GEOMETRY.pages_per_block, "{free} free blocks: no merge goes on");
+        }
+    }
+}
