@@ -559,6 +559,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         flash.counters.cmt_hits += u64::from(is_hit);
         match self.core.lookup(flash, lpn) {
             Some(ppn) => {
+                self.core.pool.reads(ppn);
                 let (oob, done) = flash.read_data(ppn, lpn, Cause::Host, at)?;
                 Ok((Some(oob), done))
             }

@@ -101,7 +101,7 @@ pub struct Pool {
     /// Blocks that must be erased, in time, before the host begins another.
     reserve: u32,
     /// Work that units wait for, where blocks are one NAND block each.
-    load: Option<Load>,
+    pub(crate) load: Load,
     /// By PBN: erases since the pool was made, for levelling of wear; empty without it.
     erases: Vec<u32>,
 }
@@ -140,7 +140,7 @@ impl Pool {
             together: 1,
             erased_at: 0,
             reserve: 0,
-            load: narrow.then(|| Load::new(lines)),
+            load: Load::new(if narrow { lines } else { 0 }),
             erases: Vec::new(),
             geometry,
         };
@@ -175,18 +175,10 @@ impl Pool {
         self.erases = vec![0; self.geometry.blocks() as usize];
     }
 
-    /// Work that a parallel unit waits for, in parts of a program: as many as there are units. 0 where it is
-    /// not counted.
+    /// A page is read: work for its parallel unit.
     #[inline]
-    pub(crate) fn load_of(&self, unit: u32) -> u64 {
-        self.load.as_ref().map_or(0, |load| load.of(unit))
-    }
-
-    /// The host asks for nothing: all units do what they wait for.
-    pub(crate) fn pause(&mut self) {
-        if let Some(load) = &mut self.load {
-            load.clear();
-        }
+    pub(super) fn reads(&mut self, ppn: Ppn) {
+        self.load.add(self.lines.divide(ppn.0).1, load::READ);
     }
 
     /// How many pages a NAND block has.
@@ -497,9 +489,7 @@ impl Pool {
         let oob = Oob { kind, id, version: content.version, epoch, lost: content.lost };
         self.programmed += 1;
         let unit = self.unit_of(block);
-        if let Some(load) = &mut self.load {
-            load.add(unit, 1);
-        }
+        self.load.add(unit, load::PROGRAM);
         match flash.program_page(ppn, oob, from, cause, after) {
             Ok(done) => {
                 let it = &mut self.blocks[block as usize];
@@ -624,9 +614,7 @@ impl Pool {
         if let Some(erases) = self.erases.get_mut(member.0 as usize) {
             *erases += 1;
         }
-        if let Some(load) = &mut self.load {
-            load.add(self.geometry.unit_of(member), load::ERASE);
-        }
+        self.load.add(self.geometry.unit_of(member), load::ERASE);
         match flash.erase_block(member, cause, after) {
             Ok(erased) => {
                 self.put(member, erased);

@@ -50,10 +50,10 @@
 //! - **The bins ahead at the mean rate** are 2 sqrt(L / S): what an open block a bin loses, and what a bin's
 //!   worth of room loses, is least together there.
 //! - **A page may go to a log block of one of the next bins**, if the die of its own bin's block has work:
-//!   programs and erases, of merges too, less what each die has done meanwhile. Else pages that are written
-//!   often, and long requests, wait in the queue of one die. A page in a later bin is no harm: it is invalid
-//!   when its group is merged, and its place is free some bins later. A page in an earlier bin would keep
-//!   that bin's blocks.
+//!   reads of the host, programs and erases, of merges too, less what each die has done meanwhile. Else pages
+//!   that are written often, and long requests, wait in the queue of one die. A page in a later bin is no
+//!   harm: it is invalid when its group is merged, and its place is free some bins later. A page in an
+//!   earlier bin would keep that bin's blocks.
 //! - **A burst goes to any later bin** whose log block is on a die that has no work; where there is none, to
 //!   the die that has the least. Of 64 dies the few next bins have four or five, and a burst of fifty pages
 //!   would wait on them. Few pages come in bursts that long, so the room that they keep for longer is little.
@@ -80,11 +80,11 @@
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
 //!   different dies. With one a bin, and fewer bins than dies, some dies take no host page at all while
 //!   others have a queue.
-//! - **A bin opens one more log block** when all dies that its page may go to have work, and each of its own
-//!   open blocks takes more than one of every 32 pages (on 64 dies). The groups that are written most wait
-//!   for few bins, so most pages go to the log blocks of these, and to their dies. A block that takes so many
-//!   pages is full soon, so little room is lost. Uniform writes go to all bins alike, and hardly a bin takes
-//!   that many.
+//! - **A bin opens one more log block** when all dies that its page may go to have work, the bin takes more
+//!   than twice the pages of a mean one, and each of its own open blocks more than a die's share of all: one
+//!   of every 64, on 64 dies. The groups that are written most wait for few bins, so most pages go to the log
+//!   blocks of these, and to their dies. A block that takes so many pages is full soon, so little room is
+//!   lost. Uniform writes go to all bins alike. With one more block in each they would cost 3 % more.
 //! - **Copies are placed as pages of the host are.** What a compaction copies would else stand in the queue
 //!   of one die, up to a block of pages at a time.
 //! - **Blocks are erased together**, one on each die, when there are as many as merges may be under way, or
@@ -255,7 +255,7 @@ impl Tide {
         self.table.wants_page(bin, self.log_pages);
         let own = self.unit_of(core, flash, bin)?;
         let least = self.least_busy(core, bin, own);
-        if Tide::is_busy(core, core.pool.unit_of(least)) && self.takes_extra(core, bin) {
+        if core.pool.load.is_busy(core.pool.unit_of(least)) && self.takes_extra(core, bin) {
             return Ok(self.open_extra(core, flash, bin)?.unwrap_or(least));
         }
         Ok(least)
@@ -274,8 +274,8 @@ impl Tide {
     /// The log block that is written whose die has the least work, of those that a page of a bin may go to;
     /// `own`, the bin's, if its die is not busy.
     fn least_busy(&self, core: &Core, bin: u8, own: u32) -> u32 {
-        let load = |&unit: &u32| core.pool.load_of(core.pool.unit_of(unit));
-        if !Tide::is_busy(core, core.pool.unit_of(own)) {
+        let load = |&unit: &u32| core.pool.load.of(core.pool.unit_of(unit));
+        if !core.pool.load.is_busy(core.pool.unit_of(own)) {
             return own;
         }
         let has_room = |unit: &u32| core.pool.next(*unit) < self.block_pages;
@@ -295,19 +295,14 @@ impl Tide {
         self.log_pages < self.burst_until
     }
 
-    /// Whether a bin may write to one more log block: each of its own takes more than one of as many pages as
-    /// half of the dies, or a burst goes on.
+    /// Whether a bin may write to one more log block: it takes more pages than others, and each of its blocks
+    /// more than one of as many as there are dies, or a burst goes on.
     fn takes_extra(&self, core: &Core, bin: u8) -> bool {
         let has_room = self.room(core) > KEPT + self.tail();
         self.table.takes_extra(bin)
             && self.table.extras() < self.burst(core)
-            && (has_room && self.table.is_busy(bin, core.layout().width / 2)
+            && (has_room && self.table.is_busy(bin, core.layout().width)
                 || self.is_burst() && !self.is_room_wanted(core))
-    }
-
-    /// Whether a die has work: more than half a program.
-    fn is_busy(core: &Core, die: u32) -> bool {
-        core.pool.load_of(die) > u64::from(core.layout().width / 2)
     }
 
     /// Opens one more log block for a bin, on a die that is not busy, if one has a free block.
@@ -317,7 +312,7 @@ impl Tide {
         flash: &mut Flash<N>,
         bin: u8,
     ) -> Result<Option<u32>, Fault> {
-        match core.pool.longest_free(|die| !Tide::is_busy(core, die)) {
+        match core.pool.longest_free(|die| !core.pool.load.is_busy(die)) {
             Some(die) => {
                 let unit = core.open_log_on(flash, die)?;
                 self.table.add_unit(bin, unit);
@@ -718,7 +713,7 @@ impl Policy for Tide {
             self.comes_in_bursts = written <= u64::from(core.log_limit() * self.block_pages);
         }
         self.paused_at = self.log_pages;
-        core.pool.pause();
+        core.pool.load.clear();
         self.burst_until = self.log_pages + u64::from(self.burst(core) * self.block_pages);
         self.erase_emptied(core, flash)?;
         if !self.comes_in_bursts || !self.is_room_wanted_in_idle_time(core) {

@@ -14,7 +14,7 @@ pub(super) const NO_BIN: u8 = u8::MAX;
 
 /// Log blocks of a bin that are written at the same time, at most: its own ones, and with extras.
 const MOST_OWN: u32 = 4;
-const MOST_OPEN: usize = 16;
+const MOST_OPEN: usize = 64;
 
 /// Gaps between pages for a bin that the mean is taken of, and the longest one that is counted.
 const GAPS: u16 = 16;
@@ -153,12 +153,12 @@ impl Timetable {
     }
 
     /// Bytes of what is known of groups, of bins with the list of their log blocks, of extras, and of the
-    /// work of dies.
+    /// work of dies with what is counted of all.
     pub(super) fn bytes(layout: &Layout, ahead: u32) -> u64 {
         let bin = 14 + 4 * u64::from(Timetable::open_for(layout.log_blocks, ahead));
         let bins = bin * u64::from(Timetable::bins_for(ahead));
         let blocks = layout.log_blocks + layout.log_blocks / LOG_FOR_BURSTS + layout.width;
-        3 * u64::from(layout.logical_blocks) + bins + 4 * u64::from(blocks)
+        3 * u64::from(layout.logical_blocks) + bins + 4 * u64::from(blocks) + 12
     }
 
     pub(super) fn bins(&self) -> u32 {
@@ -387,10 +387,12 @@ impl Timetable {
         it.gap = it.gap - (it.gap + GAPS / 2) / GAPS + gap;
     }
 
-    /// Whether each log block that a bin writes takes more than one of so many pages.
+    /// Whether a bin takes more than twice the pages of a mean one, and each log block that it writes more
+    /// than one of so many pages.
     pub(super) fn is_busy(&self, bin: u8, pages: u32) -> bool {
         let gap = u32::from(self.bins[bin as usize].gap);
-        self.open_units(bin).count() as u32 * gap < pages * u32::from(GAPS)
+        let open = self.open_units(bin).count() as u32;
+        gap * open.max(2 * pages / self.ahead) < pages * u32::from(GAPS)
     }
 
     /// Whether a bin may have one more.
@@ -562,7 +564,7 @@ mod tests {
 
     #[test]
     fn a_bin_has_extras_until_it_is_closed() {
-        let mut table = Timetable::new(64, 1, 16, 8, 8);
+        let mut table = Timetable::new(64, 1, MOST_OPEN as u32, 8, 8);
         for unit in 0..MOST_OPEN as u32 {
             assert!(table.takes_extra(2));
             table.add_unit(2, unit);
@@ -572,8 +574,8 @@ mod tests {
             }
         }
         assert!(!table.takes_extra(2) && table.takes_extra(3));
-        assert_eq!((table.extras(), table.open_units(2).count()), (15, 16));
-        (4..16).for_each(|unit| assert!(table.close_extra(unit)));
+        assert_eq!((table.extras(), table.open_units(2).count()), (63, 64));
+        (4..64).for_each(|unit| assert!(table.close_extra(unit)));
         assert!(table.close_extra(2) && !table.close_extra(2) && !table.close_extra(0));
         assert_eq!(table.take_extra(2), Some(1));
         table.check().unwrap();
@@ -584,19 +586,19 @@ mod tests {
     }
 
     #[test]
-    fn a_bin_is_busy_while_each_of_its_blocks_takes_more_than_its_share() {
-        let mut table = Timetable::new(64, 1, 16, 8, 8);
-        // Of four pages one is for bin 2, and one of 256 for bin 3.
+    fn a_bin_is_busy_while_it_and_each_of_its_blocks_take_more_than_their_share() {
+        let mut table = Timetable::new(64, 1, 32, 8, 8);
+        // Of two pages one is for bin 2, and of eight one for bin 3: as many as for a mean bin.
         for page in 0..4096 {
-            if page % 4 == 0 {
+            if page % 2 == 0 {
                 table.wants_page(2, page);
             }
-            if page % 256 == 0 {
+            if page % 8 == 0 {
                 table.wants_page(3, page);
             }
         }
-        // Eight blocks of bin 2 take a page of 32 each.
-        for (opened, is_busy) in [(6, true), (10, false)] {
+        // Sixteen blocks of bin 2 take a page of 32 each.
+        for (opened, is_busy) in [(1, true), (12, true), (20, false)] {
             while (table.open_units(2).count() as u32) < opened {
                 let unit = table.extras();
                 table.add_unit(2, unit);
@@ -604,8 +606,8 @@ mod tests {
             }
             assert_eq!(table.is_busy(2, 32), is_busy, "{opened} open");
         }
-        table.add_unit(3, 10);
-        table.add_extra(10);
+        table.add_unit(3, 20);
+        table.add_extra(20);
         assert!(!table.is_busy(3, 32));
     }
 
