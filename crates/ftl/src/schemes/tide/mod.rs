@@ -413,10 +413,10 @@ impl Tide {
     }
 
     /// Whether merges are worth the time in which the host asks for nothing: the next burst of writes then
-    /// finds room. Extras are half empty in the mean, so they are room, too.
+    /// finds room. What is left in extras is no such room: a burst wants many dies, and some extras may be on
+    /// the same one.
     fn is_room_wanted_in_idle_time(&self, core: &Core) -> bool {
-        let beyond = self.burst(core).saturating_sub(self.table.extras() / 2);
-        self.are_blocks_wanted(core, beyond) || self.is_room_wanted(core)
+        self.are_blocks_wanted(core, self.burst(core)) || self.is_room_wanted(core)
     }
 
     /// Log blocks that are emptied in idle time.

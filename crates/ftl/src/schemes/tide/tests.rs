@@ -114,6 +114,26 @@ fn idle_time_makes_room_for_bursts_and_not_after_a_load() {
 }
 
 #[test]
+fn idle_time_makes_room_for_bursts_beside_what_extra_log_blocks_have_left() {
+    let exported = GEOMETRY.pages() / 100 * 90;
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(1, exported).take(exported as usize), 1);
+    for seed in 2..12 {
+        write(&mut device, uniform(seed, exported / 50).take(exported as usize / 10), 1);
+        let extras = device.scheme_mut().parts_mut().1.table.extras();
+        device.idle().expect("idle time is harmless");
+        // A burst, so that idle time is used.
+        write(&mut device, 0..1, 1);
+        while device.idle().expect("idle time is harmless").is_some() {}
+        let (core, tide) = device.scheme_mut().parts_mut();
+        assert!(
+            extras > 2 && !tide.are_blocks_wanted(core, tide.burst(core)),
+            "seed {seed}, {extras} extras"
+        );
+    }
+}
+
+#[test]
 fn every_read_is_one_flash_read_whatever_was_written() {
     let exported = GEOMETRY.pages() / 100 * 94;
     let mut device = filled(exported, 16);
