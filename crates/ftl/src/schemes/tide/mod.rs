@@ -84,7 +84,8 @@
 //!   than twice the pages of a mean one, and each of its own open blocks more than a die's share of all: one
 //!   of every 64, on 64 dies. The groups that are written most wait for few bins, so most pages go to the log
 //!   blocks of these, and to their dies. A block that takes so many pages is full soon, so little room is
-//!   lost. Uniform writes go to all bins alike. With one more block in each they would cost 3 % more.
+//!   lost. Uniform writes go to all bins alike but the one furthest ahead, which has the fewest groups and
+//!   gets the most: what it opens costs them 2 % more.
 //! - **Copies are placed as pages of the host are.** What a compaction copies would else stand in the queue
 //!   of one die, up to a block of pages at a time.
 //! - **Blocks are erased together**, one on each die, when there are as many as merges may be under way, or
