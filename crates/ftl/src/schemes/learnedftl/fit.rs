@@ -51,35 +51,34 @@ struct Best {
 
 const NO_LINE: Best = Best { exact: 0, slope: f16::ONE, above: 0 };
 
-/// Where the points lie that two lines could pass through. Two at a time, as a count of one line mostly waits
-/// for the one before.
+/// Lines that are counted side by side, as a count of one line mostly waits for the one before.
+const ABREAST: usize = 4;
+
+/// Where the points lie that some lines could pass through.
 struct Tally {
     /// By distance above the line through the first point: points there.
-    hits: [[u16; NEAR]; 2],
+    hits: [[u16; NEAR]; ABREAST],
     /// The most of them that were ever at one distance, and the point that made it so many first.
-    most: [u16; 2],
-    last: [usize; 2],
+    most: [u16; ABREAST],
+    last: [usize; ABREAST],
 }
 
 impl Tally {
-    const NONE: Tally = Tally { hits: [[0; NEAR]; 2], most: [0; 2], last: [0; 2] };
+    const NONE: Tally = Tally { hits: [[0; NEAR]; ABREAST], most: [0; ABREAST], last: [0; ABREAST] };
 
-    /// Counts the points `of` a part, by how far they are above either line.
-    fn count(&mut self, above: [&[u8]; 2], of: Range<usize>) {
-        let [one, other] = &mut self.hits;
-        let ([mut most, mut most_of_other], [mut last, mut last_of_other]) = (self.most, self.last);
-        let start = of.start;
-        for (at, (&here, &there)) in above[0][of.clone()].iter().zip(&above[1][of]).enumerate() {
-            let hits = one[here as usize] + 1;
-            one[here as usize] = hits;
-            last = if hits > most { start + at } else { last };
-            most = most.max(hits);
-            let hits = other[there as usize] + 1;
-            other[there as usize] = hits;
-            last_of_other = if hits > most_of_other { start + at } else { last_of_other };
-            most_of_other = most_of_other.max(hits);
+    /// Counts the points `of` a part, by how far they are above each line.
+    fn count(&mut self, above: &[Vec<u8>; ABREAST], of: Range<usize>) {
+        let (mut most, mut last) = (self.most, self.last);
+        let above = above.each_ref().map(|above| &above[of.clone()]);
+        for (at, point) in of.enumerate() {
+            for line in 0..ABREAST {
+                let hits = &mut self.hits[line][above[line][at] as usize];
+                *hits += 1;
+                last[line] = if *hits > most[line] { point } else { last[line] };
+                most[line] = most[line].max(*hits);
+            }
         }
-        (self.most, self.last) = ([most, most_of_other], [last, last_of_other]);
+        (self.most, self.last) = (most, last);
     }
 }
 
@@ -94,8 +93,8 @@ pub struct Fitter {
     /// Points from the first one on.
     x: Vec<u16>,
     y: Vec<u16>,
-    /// For two slopes: how far points lie above the line, as far as that is told apart.
-    above: [Vec<u8>; 2],
+    /// For some slopes: how far points lie above the line, as far as that is told apart.
+    above: [Vec<u8>; ABREAST],
     /// What was found last.
     pub lines: Vec<Line>,
     chosen: Vec<Line>,
@@ -154,7 +153,8 @@ impl Fitter {
     }
 
     /// Finds the best line from each part to each later one, as far as it can matter: pieces of equal length
-    /// predict so many points that the best ones miss no more, neither together nor one alone.
+    /// predict so many points that the best ones miss no more, neither together nor one alone, nor one with
+    /// what is missed at least in front of it.
     fn measure(&mut self, points: &[Point], in_runs: u32) {
         let parts = parts(self.places);
         self.x.clear();
@@ -170,9 +170,14 @@ impl Fitter {
             equal += u32::from(self.best[first * (parts + 1) + end].exact);
         }
         let most_missed = most_missed.min(points.len() as u32 - equal);
-        for first in (0..parts).filter(|first| !first.is_multiple_of(PARTS_A_PIECE)) {
-            self.measure_from(points, first, most_missed);
+        for first in 0..parts {
+            self.reach(first);
+            let in_front = (first * points.len() / parts) as u32 - self.most_up_to(first);
+            if !first.is_multiple_of(PARTS_A_PIECE) && in_front <= most_missed {
+                self.measure_from(points, first, most_missed - in_front);
+            }
         }
+        self.reach(parts);
     }
 
     /// Finds the best lines over the part `first`, over this and the next one, and so on, as long as they
@@ -187,24 +192,23 @@ impl Fitter {
         let around = |at| AROUND.get(at).map_or(1 << 16, |factor| (density * factor) >> 10);
         let tried: [_; SLOPES] = std::array::from_fn(|at| as_stored(around(at)));
         let (x, y) = (&self.x[from..], &self.y[from..]);
-        let (pairs, _) = tried.as_chunks::<2>();
-        let [above, above_of_other] = &mut self.above;
-        for pair in pairs {
-            let mut lines = *pair;
-            for (line, above) in lines.iter().zip([&mut *above, &mut *above_of_other]) {
+        let (rows, _) = tried.as_chunks::<ABREAST>();
+        for row in rows {
+            let mut lines = *row;
+            for (line, above) in lines.iter().zip(&mut self.above) {
                 if let Some((_, fixed)) = line {
                     measure_above(x, y, *fixed, &mut above[from..]);
                 }
             }
             let mut tally = Tally::NONE;
             for end in first + 1..=parts {
-                if lines == [None; 2] {
+                if lines == [None; ABREAST] {
                     break;
                 }
                 let of = cut(end - 1)..cut(end);
-                tally.count([above, above_of_other], of.clone());
+                tally.count(&self.above, of.clone());
                 let known = &mut self.best[first * (parts + 1) + end];
-                for (at, above) in [&*above, &*above_of_other].into_iter().enumerate() {
+                for (at, above) in self.above.iter().enumerate() {
                     let Some((slope, _)) = lines[at] else { continue };
                     let exact = tally.most[at];
                     if exact > known.exact {
@@ -218,23 +222,32 @@ impl Fitter {
         }
     }
 
+    /// Finds the most points that can be predicted up to the part `end`, for each number of places, when that
+    /// is known of the parts in front, and all lines from there are measured.
+    fn reach(&mut self, end: usize) {
+        let row = parts(self.places) + 1;
+        for place in 1..=self.places {
+            // Of equals the first.
+            let mut most = (0, 0);
+            for first in 0..end {
+                let before = self.reached[(place - 1) * row + first].0;
+                let exact = before + self.best[first * row + end].exact;
+                most = if exact > most.0 || first == 0 { (exact, first as u8) } else { most };
+            }
+            self.reached[place * row + end] = most;
+        }
+    }
+
+    /// The most points that can be predicted up to the part `end` when a place is left for what comes then.
+    fn most_up_to(&self, end: usize) -> u32 {
+        let row = parts(self.places) + 1;
+        (0..self.places).map(|place| u32::from(self.reached[place * row + end].0)).max().unwrap_or(0)
+    }
+
     /// Chooses the cuts.
     fn choose(&mut self, points: &[Point]) {
         let parts = parts(self.places);
         let row = parts + 1;
-        self.reached.fill((0, 0));
-        for place in 1..=self.places {
-            for end in 1..=parts {
-                // Of equals the first.
-                let mut most = (0, 0);
-                for first in 0..end {
-                    let before = self.reached[(place - 1) * row + first].0;
-                    let exact = before + self.best[first * row + end].exact;
-                    most = if exact > most.0 || first == 0 { (exact, first as u8) } else { most };
-                }
-                self.reached[place * row + end] = most;
-            }
-        }
         self.chosen.clear();
         let (mut place, mut end) = (self.places, parts);
         while place > 0 && end > 0 {
@@ -435,6 +448,7 @@ mod tests {
             for first in 0..parts(places) {
                 all.measure_from(&points, first, u32::MAX);
             }
+            (0..=parts(places)).for_each(|end| all.reach(end));
             all.choose(&points);
             let exact = |lines: &[Line]| lines.iter().map(|line| line.exact).sum::<u32>();
             let is_better = exact(&all.chosen) > exact(&all.lines);
