@@ -1,7 +1,7 @@
 //! A scheme and the flash it owns: what a host, real or simulated, talks to.
 
 use crate::breach::Breach;
-use crate::scheme::CachedPage;
+use crate::scheme::{CachedPage, Coming};
 use crate::{Config, Counters, Flash, Memory, OpenError, Scheme};
 use nand::{Done, Fault, Lpn, Nand, Oob, Ppn};
 
@@ -324,9 +324,9 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     /// Tells the memory hierarchy of this machine what will be asked for, as [`Scheme::expect`]. `lpn` may
     /// lie outside.
     #[inline]
-    pub fn expect(&self, lpn: u64, soon: bool) {
+    pub fn expect(&self, lpn: u64, coming: Coming) {
         if lpn < u64::from(self.config.exported_pages) {
-            self.scheme.expect(&self.flash, Lpn(lpn as u32), soon);
+            self.scheme.expect(&self.flash, Lpn(lpn as u32), coming);
         }
     }
 

@@ -48,5 +48,5 @@ pub use counters::{Cause, Counters, Stat};
 pub use device::{Device, HostError, HostOp, Outcome, Seen};
 pub use flash::Flash;
 pub use scheme::{
-    Alias, CachedPage, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy,
+    Alias, CachedPage, Coming, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme, VictimPolicy,
 };

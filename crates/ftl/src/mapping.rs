@@ -8,7 +8,7 @@ use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::recover::Recovery;
-use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory};
+use crate::scheme::{CachedPage, Coming, Config, ConfigError, Info, Memory};
 use crate::space::Stream;
 use nand::{Done, Geometry, Lpn, Nand, Ppn, Result, Vtpn};
 use std::ops::Range;
@@ -277,7 +277,7 @@ pub trait Mapping: Sized + Clone + Send + 'static {
 
     /// As [`crate::Scheme::expect`].
     #[inline]
-    fn expect<N: Nand>(&self, _flash: &Flash<N>, _pages: &Self::Pages, _lpn: Lpn, _soon: bool) {}
+    fn expect<N: Nand>(&self, _flash: &Flash<N>, _pages: &Self::Pages, _lpn: Lpn, _coming: Coming) {}
 
     /// Sets `entries` to where the LPNs of a unit are, one entry each ([`crate::table::entry`]), by what
     /// memory and flash say. Free of charge: for invariants and the checker alone.

@@ -174,6 +174,17 @@ impl Memory {
     }
 }
 
+/// What the host will ask for a page, for [`Scheme::expect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coming {
+    /// Anything, some hundred requests later.
+    Later,
+    /// To read it, some dozen requests later.
+    Read,
+    /// To write or trim it, some dozen requests later.
+    Write,
+}
+
 /// A translation page of which something is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedPage {
@@ -291,8 +302,8 @@ pub trait Scheme: Sized {
     fn cached(&self, _each: &mut dyn FnMut(CachedPage)) {}
 
     /// Tells the memory hierarchy of this machine that `lpn` will be asked for: some hundred requests before,
-    /// then again some dozen requests before (`soon`), when what the first call brought can be looked at.
-    /// A matter of speed alone.
+    /// then again some dozen requests before, when what the first call brought can be looked at. A matter of
+    /// speed alone.
     #[inline]
-    fn expect<N: Nand>(&self, _flash: &Flash<N>, _lpn: Lpn, _soon: bool) {}
+    fn expect<N: Nand>(&self, _flash: &Flash<N>, _lpn: Lpn, _coming: Coming) {}
 }

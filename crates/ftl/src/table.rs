@@ -20,7 +20,7 @@ use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::mapping::{Moved, Pages, Unit, Units};
 use crate::recover::{News, Recovery, Since};
-use crate::scheme::{Config, ConfigError, Info, Parameter};
+use crate::scheme::{Coming, Config, ConfigError, Info, Parameter};
 use crate::space::Stream;
 use nand::{Done, Fault, Hint, Lpn, Nand, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
@@ -53,6 +53,16 @@ pub fn entry(ppn: Option<Ppn>) -> u32 {
 pub fn entry_in(content: &[u8], slot: u32) -> u32 {
     let at = slot as usize * 4;
     u32::from_le_bytes([content[at], content[at + 1], content[at + 2], content[at + 3]])
+}
+
+/// Starts bringing into the processor's cache what a read of a page will touch, or a write that invalidates
+/// it. The page need not exist.
+#[inline]
+pub(crate) fn expect_page<N: Nand>(flash: &Flash<N>, ppn: Ppn, coming: Coming) {
+    match coming {
+        Coming::Write => flash.space.expect(ppn),
+        _ => flash.nand().expect(Hint::Page(ppn)),
+    }
 }
 
 /// A program buffer takes at most one part in so many of the budget, unless it is asked for.
@@ -306,13 +316,16 @@ impl Table {
         }
     }
 
-    /// Starts bringing the entry of an LPN into the processor's cache and, when that was done before
-    /// (`soon`), the OOB of the page it leads to. A matter of speed alone.
+    /// Starts bringing the entry of an LPN into the processor's cache and, when that was done before, what
+    /// is known of the page it leads to. A matter of speed alone.
     #[inline]
-    pub fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
+    pub fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, coming: Coming) {
         let (vtpn, slot) = self.place(lpn);
-        if let Some(page) = self.page(vtpn) {
-            flash.nand().expect(if soon { Hint::PageAt(page, slot) } else { Hint::Word(page, slot) });
+        let Some(page) = self.page(vtpn) else { return };
+        if coming == Coming::Later {
+            flash.nand().expect(Hint::Word(page, slot));
+        } else if let Some(word) = flash.nand().hinted_word(page, slot) {
+            expect_page(flash, Ppn(word), coming);
         }
     }
 

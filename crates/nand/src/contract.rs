@@ -79,8 +79,6 @@ pub enum Hint {
     Word(Ppn, u32),
     /// Bytes of a metadata page, from the first number on and before the second.
     Bytes(Ppn, u32, u32),
-    /// The OOB of the page whose number stands in the 32-bit word at this index of a metadata page.
-    PageAt(Ppn, u32),
 }
 
 /// Where the bytes of a read go.
@@ -280,6 +278,12 @@ pub trait Nand: DataBuffer + SpareBytes {
         None
     }
 
+    /// The 32-bit word at this index of a metadata page, as [`Nand::hinted_id`].
+    #[inline]
+    fn hinted_word(&self, _ppn: Ppn, _index: u32) -> Option<u32> {
+        None
+    }
+
     /// Recovery begins this step: an array that is opened by a user tells how long each took.
     fn begin_step(&mut self, _name: &'static str) {}
 
@@ -406,6 +410,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
 
     fn hinted_id(&self, ppn: Ppn) -> Option<u32> {
         (**self).hinted_id(ppn)
+    }
+
+    fn hinted_word(&self, ppn: Ppn, index: u32) -> Option<u32> {
+        (**self).hinted_word(ppn, index)
     }
 
     fn begin_step(&mut self, name: &'static str) {

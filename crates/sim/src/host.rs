@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use ftl::{Device, HostError, HostOp, Scheme};
+use ftl::{Coming, Device, HostError, HostOp, Scheme};
 use nand::timing::{NoClock, Queued, Reserved, Timing};
 use nand::{Done, Fault, Lpn, Nand, SimNand};
 use workload::{InputError, Kind, Request};
@@ -463,7 +463,7 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
         };
         let this = &mut self.jobs[job as usize];
         if let Some(request) = this.ring.soon() {
-            expect(self.rig, self.page_shift, request, true);
+            expect_soon(self.rig, self.page_shift, request);
         }
         if T::TICKS {
             let at_ns = if request.arrival_ns > 0 { self.meter.begun_ns + request.arrival_ns } else { 0 };
@@ -548,7 +548,7 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
             arrivals.next = arrivals.ring.take();
         }
         if let Some(request) = arrivals.ring.soon() {
-            expect(self.rig, self.page_shift, request, true);
+            expect_soon(self.rig, self.page_shift, request);
         }
         match arrivals.next {
             Some(request) => {
@@ -682,16 +682,22 @@ fn unasked(work: Result<Option<Done>, Fault>) -> Result<Option<Done>, Stop> {
 fn expect_all<S: Scheme, T: Timing>(rig: &Rig<S, T>, page_shift: u32, ring: &Ring) {
     let (waiting, soon) = ring.waiting();
     for request in waiting {
-        expect(rig, page_shift, request, false);
+        expect(rig, page_shift, request, Coming::Later);
     }
     for request in &waiting[..soon] {
-        expect(rig, page_shift, request, true);
+        expect_soon(rig, page_shift, request);
     }
 }
 
 #[inline]
-fn expect<S: Scheme, T: Timing>(rig: &Rig<S, T>, page_shift: u32, request: &Request, soon: bool) {
-    rig.device.expect(request.offset >> page_shift, soon);
+fn expect_soon<S: Scheme, T: Timing>(rig: &Rig<S, T>, page_shift: u32, request: &Request) {
+    let coming = if request.kind == Kind::Read { Coming::Read } else { Coming::Write };
+    expect(rig, page_shift, request, coming);
+}
+
+#[inline]
+fn expect<S: Scheme, T: Timing>(rig: &Rig<S, T>, page_shift: u32, request: &Request, coming: Coming) {
+    rig.device.expect(request.offset >> page_shift, coming);
 }
 
 impl Job {

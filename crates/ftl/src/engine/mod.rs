@@ -25,7 +25,7 @@ use crate::checkpoint::{self, Journal};
 use crate::counters::{Cause, Counters};
 use crate::flash::{Content, Flash, Guessed};
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Pages, Update};
-use crate::scheme::{CachedPage, Config, Info, Memory, OpenError, Scheme};
+use crate::scheme::{CachedPage, Coming, Config, Info, Memory, OpenError, Scheme};
 use crate::space::Stream;
 use crate::table::mapped;
 use collector::Collector;
@@ -599,7 +599,7 @@ impl<M: Update, P: Placement<M>, G: Predict<M>> Scheme for Ftl<M, P, G> {
     }
 
     #[inline]
-    fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
-        self.parts.mapping.expect(flash, &self.parts.pages, lpn, soon);
+    fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, coming: Coming) {
+        self.parts.mapping.expect(flash, &self.parts.pages, lpn, coming);
     }
 }

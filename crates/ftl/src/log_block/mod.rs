@@ -42,7 +42,7 @@ use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::{Content, Flash};
 use crate::log_block::pool::{Pool, NONE};
-use crate::scheme::{Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
+use crate::scheme::{Coming, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
 use journal::Journal;
 use layout::{all_blocks, layout_of, usable_blocks};
 pub use layout::{Layout, Shares};
@@ -493,8 +493,6 @@ pub struct LogBlock<P> {
     base: Lpn,
     size: u32,
     left: u32,
-    /// The last request was a write.
-    writes: bool,
 }
 
 impl<P: Policy> LogBlock<P> {
@@ -542,7 +540,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         policy.restore(&mut core, flash, logs);
         policy.opened(&mut core, flash)?;
         let leveling = Leveling::new(config.wear_gap, all_blocks(&core.pool));
-        Ok(LogBlock { core, policy, leveling, base: Lpn(0), size: 0, left: 0, writes: false })
+        Ok(LogBlock { core, policy, leveling, base: Lpn(0), size: 0, left: 0 })
     }
 
     #[inline]
@@ -553,7 +551,6 @@ impl<P: Policy> Scheme for LogBlock<P> {
         rest: u32,
         at: Done,
     ) -> Result<(Option<Oob>, Done), Fault> {
-        self.writes = false;
         let (is_hit, at) = self.policy.look_up(&mut self.core, flash, lpn, rest, at)?;
         flash.counters.lookups += 1;
         flash.counters.cmt_hits += u64::from(is_hit);
@@ -571,7 +568,6 @@ impl<P: Policy> Scheme for LogBlock<P> {
     fn write<N: Nand>(&mut self, flash: &mut Flash<N>, lpn: Lpn, rest: u32, at: Done) -> Result<Done, Fault> {
         flash.counters.lookups += 1;
         flash.counters.cmt_hits += 1;
-        self.writes = true;
         let page = self.page(lpn, rest);
         if self.leveling.is_on() {
             let policy = &self.policy;
@@ -648,8 +644,8 @@ impl<P: Policy> Scheme for LogBlock<P> {
     }
 
     #[inline]
-    fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, soon: bool) {
-        self.core.expect(flash, lpn, soon && !self.writes);
+    fn expect<N: Nand>(&self, flash: &Flash<N>, lpn: Lpn, coming: Coming) {
+        self.core.expect(flash, lpn, coming == Coming::Read);
     }
 }
 

@@ -13,9 +13,9 @@ use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
 use crate::recover::Recovery;
-use crate::scheme::{Config, ConfigError, Info, Memory};
-use crate::table::{entry, mapped, Table, UNMAPPED};
-use nand::{Done, Hint, Lpn, Nand, Ppn, Result, Vtpn};
+use crate::scheme::{Coming, Config, ConfigError, Info, Memory};
+use crate::table::{entry, expect_page, mapped, Table, UNMAPPED};
+use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
@@ -88,11 +88,10 @@ impl Mapping for WholeTable {
     }
 
     #[inline]
-    fn expect<N: Nand>(&self, flash: &Flash<N>, _table: &Table, lpn: Lpn, soon: bool) {
-        if soon {
-            flash.nand().expect(Hint::Page(Ppn(self.table[lpn.0 as usize])));
-        } else {
-            prefetch_index(&self.table, lpn.0 as usize);
+    fn expect<N: Nand>(&self, flash: &Flash<N>, _table: &Table, lpn: Lpn, coming: Coming) {
+        match coming {
+            Coming::Later => prefetch_index(&self.table, lpn.0 as usize),
+            _ => expect_page(flash, Ppn(self.table[lpn.0 as usize]), coming),
         }
     }
 

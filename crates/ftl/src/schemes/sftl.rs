@@ -36,7 +36,7 @@ use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::list::NONE;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
-use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
+use crate::scheme::{CachedPage, Coming, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table, PROGRAM_BUFFER};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use std::ops::Range;
@@ -362,8 +362,8 @@ impl Mapping for SpatialTable {
     }
 
     #[inline]
-    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
-        table.expect(flash, lpn, soon);
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, coming: Coming) {
+        table.expect(flash, lpn, coming);
     }
 
     fn trim<N: Nand>(

@@ -480,14 +480,6 @@ impl Array {
                 let Place { block, page, .. } = self.layout.place(ppn);
                 self.contents.expect(block, page, from..end);
             }
-            Hint::PageAt(ppn, index) => {
-                let Place { block, page, .. } = self.layout.place(ppn);
-                let at = index as usize * 4;
-                let word = self.contents.get(block, page).and_then(|bytes| bytes.get(at..at + 4));
-                if let Some(&[a, b, c, d]) = word {
-                    self.expect_record(Ppn(u32::from_le_bytes([a, b, c, d])));
-                }
-            }
         }
     }
 
@@ -503,6 +495,14 @@ impl Array {
     #[inline]
     pub fn hinted_id(&self, ppn: Ppn) -> Option<u32> {
         Some(self.records.get(self.layout.number(self.layout.place(ppn)))?.unpack(PageKind::Data, 0).id)
+    }
+
+    /// See [`Nand::hinted_word`](crate::Nand::hinted_word).
+    #[inline]
+    pub fn hinted_word(&self, ppn: Ppn, index: u32) -> Option<u32> {
+        let Place { block, page, .. } = self.layout.place(ppn);
+        let word = self.contents.get(block, page)?.get(index as usize * 4..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*word))
     }
 
     /// The page as a read that needs no retry finds it; a metadata page whose content moved is not readable.

@@ -334,6 +334,11 @@ impl<T: Timing> Nand for SimNand<T> {
         self.array.hinted_id(ppn)
     }
 
+    #[inline]
+    fn hinted_word(&self, ppn: Ppn, index: u32) -> Option<u32> {
+        self.array.hinted_word(ppn, index)
+    }
+
     fn inspect(&self, ppn: Ppn, content: &mut Vec<u8>) -> Option<Oob> {
         self.array.inspect(ppn, content)
     }

@@ -31,7 +31,7 @@ use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Unit, Update};
-use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
+use crate::scheme::{CachedPage, Coming, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, mapped, Table, PROGRAM_BUFFER};
 use nand::{Done, Lpn, Nand, Result, Vtpn};
 use pinned::PinnedLru;
@@ -235,9 +235,9 @@ impl Mapping for TwoCaches {
     }
 
     #[inline]
-    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, coming: Coming) {
         self.entries.expect(lpn);
-        table.expect(flash, lpn, soon);
+        table.expect(flash, lpn, coming);
     }
 
     fn trim<N: Nand>(

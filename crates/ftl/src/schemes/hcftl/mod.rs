@@ -46,7 +46,7 @@ use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
-use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
+use crate::scheme::{CachedPage, Coming, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, PROGRAM_BUFFER, UNMAPPED};
 use dynamic::{Dynamic, Evicted, Kept};
 use nand::{Done, Geometry, Lpn, Nand, Result, Vtpn};
@@ -423,9 +423,9 @@ impl Mapping for Clusters {
     }
 
     #[inline]
-    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, coming: Coming) {
         self.cache.expect(lpn);
-        table.expect(flash, lpn, soon);
+        table.expect(flash, lpn, coming);
     }
 
     fn trim<N: Nand>(

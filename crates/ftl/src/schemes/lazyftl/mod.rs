@@ -57,7 +57,7 @@ use crate::counters::Cause;
 use crate::engine::Ftl;
 use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
-use crate::scheme::{CachedPage, Config, ConfigError, Info, Memory, Parameter};
+use crate::scheme::{CachedPage, Coming, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::{entry, entry_in, mapped, Table, UNMAPPED};
 use areas::{Area, Areas, Order};
 use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
@@ -373,10 +373,10 @@ impl Mapping for LazyTable {
     }
 
     #[inline]
-    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, coming: Coming) {
         self.updates.expect(lpn);
         self.reads.expect(lpn);
-        table.expect(flash, lpn, soon);
+        table.expect(flash, lpn, coming);
     }
 
     fn trim<N: Nand>(

@@ -61,7 +61,7 @@ use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::prediction::Predictions;
 use crate::recover::Recovery;
-use crate::scheme::{Alias, CachedPage, Config, ConfigError, Info, Memory, Parameter};
+use crate::scheme::{Alias, CachedPage, Coming, Config, ConfigError, Info, Memory, Parameter};
 use crate::schemes::tpftl::ClusteredTable;
 use crate::table::{mapped, Table, PROGRAM_BUFFER};
 use allocation::Allocation;
@@ -483,8 +483,8 @@ impl Mapping for LearnedTable {
     }
 
     #[inline]
-    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, soon: bool) {
-        self.cached.expect(flash, table, lpn, soon);
+    fn expect<N: Nand>(&self, flash: &Flash<N>, table: &Table, lpn: Lpn, coming: Coming) {
+        self.cached.expect(flash, table, lpn, coming);
         self.models.expect(lpn);
     }
 

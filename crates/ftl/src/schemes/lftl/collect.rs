@@ -10,6 +10,7 @@ use crate::engine::collector::copy;
 use crate::engine::{Copies, Parts, Placement};
 use crate::flash::Flash;
 use crate::mapping::Update;
+use crate::scheme::Coming;
 use crate::space::Stream;
 use nand::{Done, Lpn, Nand, Ppn, Result};
 
@@ -45,7 +46,7 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for AtOnce {
     ) -> Result<Done> {
         let ahead = Ppn((from.0 + AHEAD).min(flash.nand().geometry().pages() - 1));
         if let Some(id) = flash.space.is_valid(ahead).then(|| flash.nand().hinted_id(ahead)).flatten() {
-            parts.mapping.expect(flash, &parts.pages, Lpn(id), false);
+            parts.mapping.expect(flash, &parts.pages, Lpn(id), Coming::Later);
         }
         let moved = copy(flash, parts, from, stream, cause)?;
         let done = parts.mapping.moved(flash, &mut parts.pages, &[moved])?;

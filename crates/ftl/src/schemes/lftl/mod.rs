@@ -75,7 +75,7 @@ use crate::flash::Flash;
 use crate::mapping::{Ask, Change, How, Lookup, Mapping, Moved, Pages, Unit, Update};
 use crate::records::Records;
 use crate::recover::Recovery;
-use crate::scheme::{Config, ConfigError, Info, Memory, Parameter};
+use crate::scheme::{Coming, Config, ConfigError, Info, Memory, Parameter};
 use crate::table::mapped;
 use cache::Answer;
 use linear::{BlockLists, Method, Settings};
@@ -308,9 +308,9 @@ impl Mapping for Map {
         self.write_ahead(flash, records, map::MOST_DIRTY - 1, Done::READY)
     }
 
-    fn expect<N: Nand>(&self, flash: &Flash<N>, records: &Records, lpn: Lpn, soon: bool) {
+    fn expect<N: Nand>(&self, flash: &Flash<N>, records: &Records, lpn: Lpn, coming: Coming) {
         let number = self.place(lpn).0;
-        if !soon {
+        if coming == Coming::Later {
             self.cache.expect(lpn);
         } else if !self.cache.has_head(number) {
             self.cache.expect_head(number);
