@@ -13,7 +13,7 @@ use prefetch_index::prefetch_index;
 /// An empty place. LPN `u32::MAX` does not exist: page numbers end before it.
 const EMPTY: (u32, u32) = (u32::MAX, u32::MAX);
 
-/// The power of two of LPNs whose places fit a cache line.
+/// The power of two of LPNs whose places take as much room as a cache line.
 const NEIGHBOURS: u32 = 3;
 
 /// LPN to slot. Holds what it was made for and does not grow.
@@ -61,7 +61,7 @@ impl Index {
     }
 
     /// Fibonacci hashing: LPNs are dense, so their spread is all that is needed; the same on every machine.
-    /// Neighbours have homes side by side, in one cache line: what is written in order finds them there.
+    /// Neighbours have homes side by side, in one or two cache lines, so that a sequence misses few of them.
     #[inline]
     fn home(&self, lpn: u32) -> usize {
         let line = u64::from(lpn >> NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift;

@@ -152,9 +152,9 @@ impl Fitter {
         }
     }
 
-    /// Finds the best line from each part to each later one, as far as it can matter: pieces of equal length
-    /// predict so many points that the best ones miss no more, neither together nor one alone, nor one with
-    /// what is missed at least in front of it.
+    /// Finds the best line from each part to each later one, as far as it can matter. The best pieces miss no
+    /// more points than pieces of equal length do. So a line is given up when it misses more alone, or
+    /// together with the fewest points that pieces in front of it can miss.
     fn measure(&mut self, points: &[Point], in_runs: u32) {
         let parts = parts(self.places);
         self.x.clear();
@@ -172,7 +172,7 @@ impl Fitter {
         let most_missed = most_missed.min(points.len() as u32 - equal);
         for first in 0..parts {
             self.reach(first);
-            let in_front = (first * points.len() / parts) as u32 - self.most_up_to(first);
+            let in_front = self.cut(points, first) as u32 - self.most_up_to(first);
             if !first.is_multiple_of(PARTS_A_PIECE) && in_front <= most_missed {
                 self.measure_from(points, first, most_missed - in_front);
             }
@@ -184,8 +184,7 @@ impl Fitter {
     /// miss no more points than `most_missed`.
     fn measure_from(&mut self, points: &[Point], first: usize, most_missed: u32) {
         let parts = parts(self.places);
-        let cut = |part: usize| part * points.len() / parts;
-        let (from, ahead) = (cut(first), cut((first + 2).min(parts)) - 1);
+        let (from, ahead) = (self.cut(points, first), self.cut(points, (first + 2).min(parts)) - 1);
         let (rise, run) =
             (points[ahead].y.wrapping_sub(points[from].y) as i32, points[ahead].x - points[from].x);
         let density = (i64::from(rise) << 16) / i64::from(run).max(1);
@@ -205,7 +204,7 @@ impl Fitter {
                 if lines == [None; ABREAST] {
                     break;
                 }
-                let of = cut(end - 1)..cut(end);
+                let of = self.cut(points, end - 1)..self.cut(points, end);
                 tally.count(&self.above, of.clone());
                 let known = &mut self.best[first * (parts + 1) + end];
                 for (at, above) in self.above.iter().enumerate() {
@@ -220,6 +219,11 @@ impl Fitter {
                 }
             }
         }
+    }
+
+    /// Where a part begins; for the number of parts, the end of the last one.
+    fn cut(&self, points: &[Point], part: usize) -> usize {
+        part * points.len() / parts(self.places)
     }
 
     /// Finds the most points that can be predicted up to the part `end`, for each number of places, when that
@@ -252,7 +256,7 @@ impl Fitter {
         let (mut place, mut end) = (self.places, parts);
         while place > 0 && end > 0 {
             let first = self.reached[place * row + end].1 as usize;
-            let of = first * points.len() / parts..end * points.len() / parts;
+            let of = self.cut(points, first)..self.cut(points, end);
             self.chosen.extend(as_line(points, of, self.best[first * row + end]));
             (place, end) = (place - 1, first);
         }
