@@ -49,6 +49,7 @@ const EAGER: &[(&str, &str, &[&str])] = &[
     ("learnedftl", "price", &["0.1", "0.5", "6"]),
     ("tide", "merges", &["2", "4", "1"]),
     ("tide", "sequence", &["2", "4", "0"]),
+    ("tide", "width", &["2", "1", "0"]),
 ];
 
 /// Schemes that do more with more memory than the least they can be opened with: tide's log is as large as

@@ -25,6 +25,8 @@ pub struct Layout {
     pub physical_pages: u32,
     /// Blocks kept for journal and checkpoints.
     pub(super) metadata_blocks: u32,
+    /// Parallel units on which blocks are chosen apart from one another.
+    pub parallel_units: u32,
     /// Consecutive pages lie in so many logical blocks, one after the other.
     pub width: u32,
     /// The regions: runs of consecutive pages that lie in the same logical blocks.
@@ -90,7 +92,7 @@ impl Layout {
     /// The parallel unit on which a logical block of a region has its place.
     #[inline]
     pub fn unit_of(&self, logical: u32) -> u32 {
-        logical % self.width
+        logical % self.parallel_units
     }
 
     /// Pages of a region.
@@ -132,7 +134,8 @@ pub(super) fn layout_of<P: Policy>(
     config: &Config,
 ) -> Result<Layout, ConfigError> {
     let block_pages = pool.block_pages();
-    let width = if P::NARROW { pool.geometry().units() } else { 1 };
+    let parallel_units = if P::NARROW { pool.geometry().units() } else { 1 };
+    let width = P::width(config, parallel_units)?;
     let tail = (config.exported_pages.max(1) - 1) % (width * block_pages) + 1;
     let last_width = tail.div_ceil(block_pages);
     let logical_blocks = (config.exported_pages - tail.min(config.exported_pages)) / block_pages + last_width;
@@ -151,6 +154,7 @@ pub(super) fn layout_of<P: Policy>(
         log_blocks: wanted.max(P::LEAST_LOG),
         physical_pages: pool.geometry().pages(),
         metadata_blocks: 0,
+        parallel_units,
         width,
         regions: Regions {
             pages: Divisor::new(width * block_pages),

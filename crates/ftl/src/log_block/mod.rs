@@ -120,6 +120,11 @@ pub trait Policy: Sized + Clone + Send + 'static {
     /// From the parameters; `layout` says how large everything is.
     fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError>;
 
+    /// Blocks that consecutive pages lie in by turns, of so many parallel units: for narrow blocks.
+    fn width(_config: &Config, parallel_units: u32) -> Result<u32, ConfigError> {
+        Ok(parallel_units)
+    }
+
     /// What the spare blocks are for: for narrow blocks.
     fn share_out(_config: &Config, _layout: &Layout, spare: u32) -> Shares {
         Shares { log: spare, merging: 0, translation: 0 }

@@ -109,7 +109,7 @@ pub(super) fn vtpns(layout: &Layout) -> u32 {
 /// valid, and one that takes the place of a full one. Where much is spare, much of the map is on flash: then
 /// one on each parallel unit, as it is read from all of them at once.
 pub(super) fn blocks(layout: &Layout, spare: u32) -> u32 {
-    (2 * vtpns(layout)).div_ceil(layout.block_pages).max((spare / 64).min(layout.width)) + 1
+    (2 * vtpns(layout)).div_ceil(layout.block_pages).max((spare / 64).min(layout.parallel_units)) + 1
 }
 
 impl LogMap {
@@ -443,7 +443,7 @@ impl LogMap {
     /// and erases the full one.
     fn renew<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, vtpn: u32) -> Result<(), Fault> {
         let number = vtpn % self.blocks.len() as u32;
-        let opened = core.open_translation(flash, number % core.layout().width)?;
+        let opened = core.open_translation(flash, number % core.layout().parallel_units)?;
         let full = std::mem::replace(&mut self.blocks[number as usize], opened);
         if full == NONE {
             return Ok(());

@@ -1,7 +1,8 @@
 //! Merges in steps: which group is merged next, and a page of one at a time.
 
+use super::stats::{BINS, MERGED_PAGES};
 use super::timetable::LEAD;
-use super::{Tide, BINS, MERGED_PAGES};
+use super::Tide;
 use crate::bits;
 use crate::breach::Breach;
 use crate::counters::Cause;

@@ -34,7 +34,9 @@
 //!   third of the spare space of a device with 6.7 %; with NAND blocks it is 4 %. And a home that is a whole
 //!   block is free when its group is merged: no home is ever collected.
 //! - **Consecutive pages lie in groups on different dies**, by turns: else a sequence would be read from one
-//!   die at a time. A group keeps its die for ever.
+//!   die at a time. A group keeps its die for ever. `width` makes it fewer dies: then shorter sequences are
+//!   written to the end of a region, and one stream has fewer dies to itself. All is the default, as that is
+//!   what one stream can do, and blocks of 2 MiB make regions too large for most sequences at any width.
 //! - **One merge on each die at a time**, each a page a step, by turns ([`Lane`]). Merges chosen without
 //!   regard to dies leave a third of the dies idle and others with four, and a write then waits for the
 //!   longest queue. A die that has no more groups in the front bin goes on with the next bins. Merges hold
@@ -104,13 +106,14 @@ mod memory;
 mod merges;
 mod put_off;
 mod rise;
+mod stats;
 #[cfg(test)]
 mod tests;
 mod timetable;
 
 use crate::bits;
 use crate::breach::Breach;
-use crate::counters::{Cause, Stat};
+use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::steps::Merging;
@@ -123,6 +126,7 @@ use merges::Lane;
 use nand::{Done, Fault, Lpn, Nand};
 use put_off::Gathered;
 use rise::Rises;
+use stats::{BINS, COMPACTED, EARLY, HOME_PAGES, LOG_PAGES, MERGED_PAGES, PUT_OFF};
 use timetable::{Timetable, NO_BIN};
 
 /// Tide: homes in order, and a log that is merged by timetable.
@@ -140,24 +144,6 @@ const LOG_FOR_BURSTS: u32 = 16;
 
 /// Bins that a group waits at most.
 const MOST_BINS: u32 = 60;
-
-const LOG_PAGES: Stat = Stat::new(3, "log_pages", "pages", "pages that the host wrote to the log");
-const MERGED_PAGES: Stat =
-    Stat::new(4, "merged_log_pages", "pages", "of these, valid until their group was merged").of(&LOG_PAGES);
-const HOME_PAGES: Stat = Stat::new(5, "home_pages", "pages", "pages that the host wrote straight to a home");
-const BINS: Stat = Stat::new(6, "bins", "bins", "bins whose groups were all merged");
-const EARLY: Stat = Stat::new(
-    7,
-    "early_erases",
-    "blocks",
-    "log blocks erased before their turn, as nothing in them was valid",
-);
-
-const COMPACTED: Stat =
-    Stat::new(8, "compacted_pages", "pages", "pages copied out of log blocks much of which was overwritten");
-
-const PUT_OFF: Stat =
-    Stat::new(9, "put_off_pages", "pages", "log pages moved to a later bin, as their group had few");
 
 /// Groups, bins, and merges under way.
 #[derive(Clone, Debug)]
@@ -302,7 +288,7 @@ impl Tide {
         let has_room = self.room(core) > KEPT + self.tail();
         self.table.takes_extra(bin)
             && self.table.extras() < self.burst(core)
-            && (has_room && self.table.is_busy(bin, core.layout().width)
+            && (has_room && self.table.is_busy(bin, core.layout().parallel_units)
                 || self.is_burst() && !self.is_room_wanted(core))
     }
 
@@ -509,6 +495,11 @@ impl Policy for Tide {
                 default: "0",
                 what: "pages of a sequence that goes straight to homes; 0 for as many as pay",
             },
+            Parameter {
+                name: "width",
+                default: "0",
+                what: "parallel units that consecutive pages take by turns, if there are so many; 0 for all",
+            },
         ],
         stats: &[SWITCH_MERGES, FULL_MERGES, LOG_PAGES, MERGED_PAGES, HOME_PAGES, BINS, EARLY, COMPACTED, PUT_OFF],
     };
@@ -516,10 +507,17 @@ impl Policy for Tide {
     const NARROW: bool = true;
     const WATCHES: bool = true;
 
+    fn width(config: &Config, parallel_units: u32) -> Result<u32, ConfigError> {
+        Ok(match config.number(&Self::INFO, "width", 0..=u32::MAX)? {
+            0 => parallel_units,
+            width => width.min(parallel_units),
+        })
+    }
+
     fn share_out(config: &Config, layout: &Layout, spare: u32) -> Shares {
         let wanted = config.number(&Self::INFO, "merges", 0..=u32::MAX).unwrap_or(0);
         let merges = match wanted {
-            0 => (spare / 16).clamp(1, layout.width),
+            0 => (spare / 16).clamp(1, layout.parallel_units),
             wanted => wanted.min(spare / 4),
         };
         let merging = BLOCKS_A_MERGE * merges;
@@ -557,8 +555,8 @@ impl Policy for Tide {
         let fixed = memory::fixed(layout, ahead, vtpns);
         let limit = config.cache_bytes.saturating_sub(fixed);
         Ok(Tide {
-            table: Timetable::new(groups, layout.width, blocks, layout.log_blocks, ahead),
-            lanes: (0..layout.width).map(Lane::new).collect(),
+            table: Timetable::new(groups, layout.parallel_units, blocks, layout.log_blocks, ahead),
+            lanes: (0..layout.parallel_units).map(Lane::new).collect(),
             lane: 0,
             lanes_are_out: false,
             rest: None,
@@ -721,7 +719,7 @@ impl Policy for Tide {
             return Ok(None);
         }
         // For bursts to come few dies at first: the next request may come at once.
-        let most = core.layout().width;
+        let most = core.layout().parallel_units;
         let steps = if self.is_room_wanted(core) { most } else { most.min(1 << self.calm.min(16)) };
         self.calm += 1;
         for _ in 0..steps {

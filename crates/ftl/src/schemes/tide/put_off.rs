@@ -12,7 +12,8 @@
 //! would take that block for the few pages of such groups alone.
 
 use super::map::LogMap;
-use super::{Tide, KEPT, PUT_OFF};
+use super::stats::PUT_OFF;
+use super::{Tide, KEPT};
 use crate::flash::Flash;
 use crate::log_block::Core;
 use nand::{Done, Fault, Lpn, Nand};

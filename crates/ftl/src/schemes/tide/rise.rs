@@ -17,7 +17,8 @@
 
 use super::lengths::{Lengths, WHOLE};
 use super::put_off::{Gathered, PARTS};
-use super::{Tide, HOME_PAGES, KEPT};
+use super::stats::HOME_PAGES;
+use super::{Tide, KEPT};
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;

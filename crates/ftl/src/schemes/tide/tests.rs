@@ -1,6 +1,7 @@
 //! Tide against its own arithmetic: docs/schemes/tide.md derives the formula.
 
-use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT, LOG_PAGES, PUT_OFF};
+use super::stats::{LOG_PAGES, PUT_OFF};
+use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT};
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::Policy;
 use crate::{Config, Device, HostOp, Seen};
@@ -233,6 +234,61 @@ fn a_region_that_a_sequence_leaves_is_ended_by_copies_of_what_is_missing() {
     assert!((1.25..1.45).contains(&amplification), "{amplification}");
     let ended = exported / 256 - exported / 512;
     assert!(counters.value(&SWITCH_MERGES) > u64::from(ended) * 7, "{counters:?}");
+}
+
+#[test]
+fn narrow_regions_are_complete_after_short_sequences() {
+    let exported = GEOMETRY.pages() / 100 * 94 + 5;
+    // Sequences of 64 pages: a region of two groups, or a quarter of a region of eight.
+    let cost = |width: &str| {
+        let mut config = Config::new(exported, u64::from(exported) * 2);
+        config.parameters.insert("width".to_owned(), width.to_owned());
+        config.parameters.insert("sequence".to_owned(), "32".to_owned());
+        let mut device: Tested = Device::open(array(exported), &config).expect("it fits");
+        write(&mut device, (0..exported).step_by(32), 32);
+        write(&mut device, uniform(1, exported).take(exported as usize), 1);
+        device.take_counters();
+        for at in uniform(2, exported / 64).take(exported as usize / 64) {
+            write(&mut device, (at * 64..at * 64 + 64).step_by(32), 32);
+        }
+        let cost = device.counters().write_amplification().expect("it was written");
+        device.check().expect("it is sound");
+        let mut device: Tested = Device::open(device.into_nand(), &config).expect("it recovers");
+        device.check().expect("it is sound after recovery");
+        for lpn in 0..exported {
+            let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
+                assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
+            });
+            assert!(read.expect("it is there").failed == 0);
+        }
+        cost
+    };
+    let (narrow, all) = (cost("2"), cost("0"));
+    println!("two groups: {narrow:.2} pages a page, eight: {all:.2}");
+    assert!(narrow < 1.5 && all > 3.0, "{narrow}, {all}");
+}
+
+#[test]
+fn consecutive_pages_take_the_units_of_a_region_by_turns() {
+    let exported = GEOMETRY.pages() / 100 * 94 + 5;
+    for width in [0, 1, 3, 8, 9] {
+        let mut config = Config::new(exported, u64::from(exported) * 2);
+        config.parameters.insert("width".to_owned(), width.to_string());
+        let device: Tested = Device::open(array(exported), &config).expect("it fits");
+        let layout = *device.scheme().core().layout();
+        let width = if width == 0 { GEOMETRY.units() } else { width.min(GEOMETRY.units()) };
+        assert_eq!(layout.width, width);
+        for lpn in 0..exported {
+            let (group, offset) = layout.place(Lpn(lpn));
+            assert!(layout.lpn(group, offset) == lpn && group < layout.logical_blocks, "LPN {lpn}");
+            let next = layout.place(Lpn(lpn + 1)).0;
+            let is_in_region = (lpn + 1) % width != 0 && lpn + 1 < exported;
+            if is_in_region && layout.logical_blocks - group > width {
+                assert_eq!(next, group + 1, "LPN {lpn}");
+            }
+            assert_eq!(layout.unit_of(group), group % GEOMETRY.units());
+        }
+    }
 }
 
 #[test]

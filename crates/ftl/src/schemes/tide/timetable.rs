@@ -157,7 +157,7 @@ impl Timetable {
     pub(super) fn bytes(layout: &Layout, ahead: u32) -> u64 {
         let bin = 14 + 4 * u64::from(Timetable::open_for(layout.log_blocks, ahead));
         let bins = bin * u64::from(Timetable::bins_for(ahead));
-        let blocks = layout.log_blocks + layout.log_blocks / LOG_FOR_BURSTS + layout.width;
+        let blocks = layout.log_blocks + layout.log_blocks / LOG_FOR_BURSTS + layout.parallel_units;
         3 * u64::from(layout.logical_blocks) + bins + 4 * u64::from(blocks) + 12
     }
 
