@@ -40,6 +40,18 @@ fn write(device: &mut Tested, firsts: impl Iterator<Item = u32>, pages: u32) {
     }
 }
 
+/// Opens a device anew that was written everywhere, and reads all of it.
+fn all_is_there_after_a_restart(device: Tested, config: &Config) {
+    let mut device: Tested = Device::open(device.into_nand(), config).expect("it recovers");
+    device.check().expect("it is sound after recovery");
+    for lpn in 0..device.exported_pages() {
+        let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
+            assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
+        });
+        assert!(read.expect("it is there").failed == 0);
+    }
+}
+
 /// Uniform numbers below `end`.
 fn uniform(seed: u64, end: u32) -> impl Iterator<Item = u32> {
     let mut state = seed;
@@ -199,14 +211,7 @@ fn a_sequence_from_the_middle_of_a_region_copies_what_it_leaves_out() {
     // The first page of the region is another one now, and so are pages in the middle.
     write(&mut device, [0, 7, 900, 901].into_iter(), 1);
     let config = Config::new(exported, u64::from(exported) * 2);
-    let mut device: Tested = Device::open(device.into_nand(), &config).expect("it recovers");
-    device.check().expect("it is sound after recovery");
-    for lpn in 0..exported {
-        let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
-            assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
-        });
-        assert!(read.expect("it is there").failed == 0);
-    }
+    all_is_there_after_a_restart(device, &config);
 }
 
 #[test]
@@ -253,14 +258,7 @@ fn narrow_regions_are_complete_after_short_sequences() {
         }
         let cost = device.counters().write_amplification().expect("it was written");
         device.check().expect("it is sound");
-        let mut device: Tested = Device::open(device.into_nand(), &config).expect("it recovers");
-        device.check().expect("it is sound after recovery");
-        for lpn in 0..exported {
-            let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
-                assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
-            });
-            assert!(read.expect("it is there").failed == 0);
-        }
+        all_is_there_after_a_restart(device, &config);
         cost
     };
     let (narrow, all) = (cost("2"), cost("0"));
