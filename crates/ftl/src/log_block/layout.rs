@@ -25,7 +25,7 @@ pub struct Layout {
     pub physical_pages: u32,
     /// Blocks kept for journal and checkpoints.
     pub(super) metadata_blocks: u32,
-    /// Parallel units on which blocks are chosen apart from one another.
+    /// Parallel units that a logical block may have its place on: 1 where a block lies on all of them.
     pub parallel_units: u32,
     /// Consecutive pages lie in so many logical blocks, one after the other.
     pub width: u32,

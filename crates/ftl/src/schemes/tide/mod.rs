@@ -34,9 +34,9 @@
 //!   third of the spare space of a device with 6.7 %; with NAND blocks it is 4 %. And a home that is a whole
 //!   block is free when its group is merged: no home is ever collected.
 //! - **Consecutive pages lie in groups on different dies**, by turns: else a sequence would be read from one
-//!   die at a time. A group keeps its die for ever. `width` makes it fewer dies: then shorter sequences are
-//!   written to the end of a region, and one stream has fewer dies to itself. All is the default, as that is
-//!   what one stream can do, and blocks of 2 MiB make regions too large for most sequences at any width.
+//!   die at a time. A group keeps its die for ever. With `width` they take fewer dies. Then a region is
+//!   smaller, so shorter sequences are written to its end, and one stream has fewer dies. The default is all
+//!   dies: one stream then gets the whole device, and with blocks of 2 MiB real logs are slower otherwise.
 //! - **One merge on each die at a time**, each a page a step, by turns ([`Lane`]). Merges chosen without
 //!   regard to dies leave a third of the dies idle and others with four, and a write then waits for the
 //!   longest queue. A die that has no more groups in the front bin goes on with the next bins. Merges hold
