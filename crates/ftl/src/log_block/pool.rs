@@ -407,8 +407,9 @@ impl Pool {
         if self.units == 1 && self.free[from as usize].is_empty() {
             self.erase_pending(flash)?;
         }
-        // A block may turn out to be bad when it is erased; then others are there to be erased.
-        while self.free_count < self.units && !self.pending.is_empty() {
+        // Recovery takes pages in a block that was emptied for valid again, so one that is not erased yet is
+        // no reserve. A block may turn out to be bad when it is erased; then others are there to be erased.
+        while self.free_count < (1 + self.reserve) * self.units && !self.pending.is_empty() {
             self.erase_pending(flash)?;
         }
         if self.free_count < self.units {

@@ -91,9 +91,9 @@
 //! - **Copies are placed as pages of the host are.** What a compaction copies would else stand in the queue
 //!   of one die, up to a block of pages at a time.
 //! - **Blocks are erased together**, one on each die, when there are as many as merges may be under way, or
-//!   none is free. A long request wants all dies, and waits if one of them erases; so dies that erase at the
-//!   same time hold requests up less than as many that do so one after the other. The blocks that wait are
-//!   some of the two that each merge has, so the log is no smaller.
+//!   no more than three are erased. A long request wants all dies, and waits if one of them erases; so dies
+//!   that erase at the same time hold requests up less than as many that do so one after the other. The
+//!   blocks that wait are some of the two that each merge has, so the log is no smaller.
 //! - **The log takes all spare room, and memory takes what it can.** The offsets of log pages are always in
 //!   memory. Places that do not fit are on flash, written back by translation page. When the offsets alone
 //!   take too much, merges come earlier: the log is smaller, and a page costs more writes. Both are in this

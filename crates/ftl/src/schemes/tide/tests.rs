@@ -375,3 +375,23 @@ fn merges_go_on_where_hardly_a_block_is_free() {
         }
     }
 }
+
+#[test]
+fn a_reserve_is_erased_while_other_blocks_wait_for_it() {
+    let small = Geometry { channels: 1, luns_per_channel: 1, blocks_per_plane: 32, ..GEOMETRY };
+    let exported = 16 * small.pages_per_block;
+    let mut config = Config::new(exported, u64::from(exported) * 2);
+    config.parameters.insert("merges".to_owned(), "16".to_owned());
+    let array = nand::DeviceSpec::tiny(small, exported);
+    let array = SimNand::new(&array, NoClock::new(), SimOptions::default());
+    let mut device: Tested = Device::open(array, &config).expect("it fits");
+    write(&mut device, 0..exported, 1);
+    let (mut most, mut least) = (0, u32::MAX);
+    for lpn in uniform(7, exported).take(100_000) {
+        write(&mut device, std::iter::once(lpn), 1);
+        let pool = &device.scheme().core().pool;
+        least = least.min(pool.free_superblocks());
+        most = most.max(pool.free_blocks() - pool.free_superblocks());
+    }
+    assert!(least >= 3 && most > 1, "{least} blocks are erased at least, {most} wait at most");
+}
