@@ -6,7 +6,7 @@
 //!
 //! | when | what happens | charged |
 //! | --- | --- | --- |
-//! | a page is read whose place is on flash | its place is loaded, and those of the request | a read |
+//! | a page is read whose place is on flash | its place is loaded, and those of the request, or of what is read in sequence ([`ReadAhead`]) | a read |
 //! | a merge copies such a page | the same for the pages of its group | a read |
 //! | a page is written | its new place is in memory; the old one is not asked for | - |
 //! | memory is short | all places of the translation page used least recently are evicted | - |
@@ -25,6 +25,7 @@
 //! agree with that; in tests (with debug assertions) so must all others of the same translation page.
 
 use super::memory::{shelf_bytes, Widths, GRAIN, SHELF};
+use super::read_ahead::ReadAhead;
 use crate::bits;
 use crate::breach::Breach;
 use crate::counters::Cause;
@@ -74,6 +75,8 @@ pub(super) struct LogMap {
     in_log: Vec<u64>,
     /// A bit a page: its place is in memory.
     in_memory: Vec<u64>,
+    /// When it is there: a firmware would let requests wait for the loads under way.
+    known: Vec<Done>,
     /// By group.
     rows: Vec<Row>,
     /// Bits of the rows on each shelf.
@@ -83,6 +86,7 @@ pub(super) struct LogMap {
     vtpns: Vec<Translation>,
     /// Translation pages of which places are in memory, the one used last at the head.
     used: List,
+    ahead: ReadAhead,
     /// The blocks that hold translation pages: page n is in number n mod their count, or [`NONE`] yet.
     blocks: Vec<u32>,
     /// By block of the pool: something in it is superseded, and nobody knows what.
@@ -127,11 +131,13 @@ impl LogMap {
             here: 0,
             in_log: vec![0; layout.exported_pages.div_ceil(64) as usize],
             in_memory: vec![0; layout.exported_pages.div_ceil(64) as usize],
+            known: vec![Done::READY; layout.exported_pages as usize],
             rows: vec![Row::default(); groups as usize],
             shelves,
             span: Divisor::new(span(layout)),
             vtpns: vec![none; vtpns(layout) as usize],
             used: List::EMPTY,
+            ahead: ReadAhead::new(widths.places_in(limit / SHARE_OF_PLACES)),
             blocks: vec![NONE; layout.translation.saturating_sub(1).max(1) as usize],
             unknown: vec![false; blocks_of_pool as usize],
             buffer: vec![0; layout.page_bytes as usize],
@@ -182,7 +188,9 @@ impl LogMap {
         self.bytes += shelf_bytes(*shelf);
     }
 
-    fn take_in(&mut self, group: u32, lpn: Lpn) {
+    /// The place of a page is in memory when `known` is.
+    fn take_in(&mut self, group: u32, lpn: Lpn, known: Done) {
+        self.known[lpn.0 as usize] = known;
         if bits::set(&mut self.in_memory, lpn.0, true) {
             self.change(group, |row| row.here += 1);
             self.here += 1;
@@ -207,11 +215,22 @@ impl LogMap {
         }
     }
 
-    /// A page is read whose place is in memory, or which is at home.
+    /// A page is read whose place is in memory, or which is at home. Returns when the place is known.
     #[inline]
-    pub(super) fn used(&mut self, lpn: Lpn) {
+    pub(super) fn used(&mut self, lpn: Lpn) -> Done {
         if bits::has(&self.in_memory, lpn.0) {
             self.touch(self.vtpn_of(lpn));
+        }
+        self.known(lpn)
+    }
+
+    /// When the place of a page is known that is not on flash alone.
+    #[inline]
+    pub(super) fn known(&self, lpn: Lpn) -> Done {
+        if bits::has(&self.in_memory, lpn.0) {
+            self.known[lpn.0 as usize]
+        } else {
+            Done::READY
         }
     }
 
@@ -243,7 +262,7 @@ impl LogMap {
             self.change(group, |row| row.pages += 1);
             self.vtpns[vtpn as usize].pages += 1;
         }
-        self.take_in(group, lpn);
+        self.take_in(group, lpn, Done::READY);
         self.vtpns[vtpn as usize].is_dirty = true;
         self.touch(vtpn);
     }
@@ -331,20 +350,55 @@ impl LogMap {
             }
             done = self.write(core, flash, vtpn, Cause::Translation, done)?;
         }
-        flash.counters.replaced += 1;
         flash.counters.replaced_dirty += u64::from(is_dirty);
+        self.drop_places(core, flash, vtpn);
+        Ok(done)
+    }
+
+    /// Puts the places of a translation page out of memory.
+    fn drop_places<N: Nand>(&mut self, core: &Core, flash: &mut Flash<N>, vtpn: u32) {
+        flash.counters.replaced += 1;
         let Range { start: mut from, end } = self.lpns_of(core, vtpn);
         while let Some(lpn) = bits::next(&self.in_memory, from, end) {
             self.put_out(core.place(Lpn(lpn)).0, Lpn(lpn));
             from = lpn + 1;
         }
-        Ok(done)
+    }
+
+    /// Whether there is room for a place that is brought before it is asked for: what is clean makes it, but
+    /// not the translation page `keep`.
+    fn has_room_beside<N: Nand>(&mut self, core: &Core, flash: &mut Flash<N>, keep: u32) -> bool {
+        while !self.has_room() {
+            let coldest = self.used.tail();
+            if coldest == NONE || coldest == keep || self.vtpns[coldest as usize].is_dirty {
+                return false;
+            }
+            self.drop_places(core, flash, coldest);
+        }
+        true
     }
 
     // Translation pages
 
+    /// Brings the place of a page that is read, the first of `rest` of a request, into memory, and those of
+    /// the pages behind it that are read as well, or soon.
+    pub(super) fn load_to_read<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        rest: u32,
+        at: Done,
+    ) -> Result<Done, Fault> {
+        let pages = self.ahead.begin(lpn, rest);
+        let others = (lpn.0 + 1..lpn.0 + pages).map(Lpn);
+        let (done, end) = self.load(core, flash, lpn, others, Cause::Translation, at)?;
+        self.ahead.ended(end);
+        Ok(done)
+    }
+
     /// Brings the place of a page into memory, and those of others in the same translation page while there
-    /// is room.
+    /// is room. Returns when they are there, and the page behind the last one.
     pub(super) fn load<N: Nand>(
         &mut self,
         core: &mut Core,
@@ -353,22 +407,27 @@ impl LogMap {
         others: impl Iterator<Item = Lpn> + Clone,
         cause: Cause,
         at: Done,
-    ) -> Result<Done, Fault> {
+    ) -> Result<(Done, Lpn), Fault> {
         let vtpn = self.vtpn_of(lpn);
-        let end = (vtpn + 1) * self.span.get();
+        let end = self.lpns_of(core, vtpn).end;
         let asked = std::iter::once(lpn).chain(others.take_while(|other| other.0 < end));
         self.touch(vtpn);
         // Without room, the place is taken from the page buffer.
         let at = self.evict_for(core, flash, vtpn, at)?.unwrap_or(at);
         let done = self.read(core, flash, vtpn, asked.clone(), cause, at)?;
+        let mut brought = lpn;
         for (nth, lpn) in asked.enumerate() {
-            if self.is_away(lpn) && self.has_room() {
-                self.take_in(core.place(lpn).0, lpn);
+            if self.is_away(lpn) {
+                if !self.has_room_beside(core, flash, vtpn) {
+                    break;
+                }
+                self.take_in(core.place(lpn).0, lpn, done);
                 flash.counters.prefetched += u64::from(nth > 0);
             }
+            brought = lpn;
         }
         self.touch(vtpn);
-        Ok(done)
+        Ok((done, Lpn(brought.0 + 1)))
     }
 
     /// Reads a translation page for the places that are asked for. One that cannot be read is made anew from

@@ -8,6 +8,7 @@
 //! that leads from the one to the other: whichever takes less for a log that is half full of valid pages.
 
 use super::put_off::Gathered;
+use super::read_ahead::ReadAhead;
 use super::rise::Rises;
 use super::timetable::Timetable;
 use crate::log_block::{Core, Layout};
@@ -70,6 +71,11 @@ impl Widths {
         u64::from(pages) * u64::from(self.place) / 8
     }
 
+    /// Places that so many bytes hold.
+    pub(super) fn places_in(&self, bytes: u64) -> u64 {
+        8 * bytes / u64::from(self.place)
+    }
+
     /// The most that rows take for `pages` pages in the log, all of whose places are in memory.
     pub(super) fn most(&self, layout: &Layout, pages: u64) -> u64 {
         let pages = pages.min(u64::from(layout.exported_pages));
@@ -92,11 +98,11 @@ pub(super) fn parts(layout: &Layout, ahead: u32, rows: u64, vtpns: u32) -> Vec<(
     let groups = u64::from(layout.logical_blocks);
     let blocks = layout.physical_pages / layout.block_pages;
     let shelves = groups.div_ceil(SHELF.into());
-    // Where places are on flash: of each log block, superseded pages that are not known of.
-    let unknown = if vtpns > 0 { u64::from(layout.log_blocks) } else { 0 };
+    // Where places are on flash: of each log block, superseded pages that are not known of; the last loads.
+    let paged = if vtpns > 0 { u64::from(layout.log_blocks) + ReadAhead::BYTES } else { 0 };
     vec![
         ("homes", (groups * u64::from(bits(blocks))).div_ceil(8)),
-        ("log map", rows + 4 * shelves + Widths::new(layout, vtpns > 0).numbers + unknown),
+        ("log map", rows + 4 * shelves + Widths::new(layout, vtpns > 0).numbers + paged),
         // PPN and links.
         ("GTD", 8 * u64::from(vtpns)),
         ("timetable", Timetable::bytes(layout, ahead) + Gathered::BYTES),

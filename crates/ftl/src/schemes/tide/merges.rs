@@ -104,13 +104,14 @@ impl Tide {
         offset: u32,
     ) -> Result<Done, Fault> {
         let Some(map) = &mut self.map else { return Ok(Done::READY) };
-        match core.lpn(group, offset).filter(|&lpn| map.is_away(lpn)) {
-            Some(lpn) => {
+        match core.lpn(group, offset) {
+            Some(lpn) if map.is_away(lpn) => {
                 let layout = *core.layout();
                 let others = (offset + 1..self.block_pages).map(|offset| layout.lpn(group, offset));
                 let others = others.take_while(|&lpn| lpn < layout.exported_pages).map(Lpn);
-                map.load(core, flash, lpn, others, Cause::Merge, Done::READY)
+                map.load(core, flash, lpn, others, Cause::Merge, Done::READY).map(|(done, _)| done)
             }
+            Some(lpn) => Ok(map.known(lpn)),
             None => Ok(Done::READY),
         }
     }

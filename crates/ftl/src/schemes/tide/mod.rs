@@ -105,6 +105,7 @@ mod map;
 mod memory;
 mod merges;
 mod put_off;
+mod read_ahead;
 mod rise;
 mod stats;
 #[cfg(test)]
@@ -622,14 +623,8 @@ impl Policy for Tide {
     ) -> Result<(bool, Done), Fault> {
         self.calm = 0;
         match &mut self.map {
-            Some(map) if map.is_away(lpn) => {
-                let others = (lpn.0 + 1..lpn.0 + rest).map(Lpn);
-                Ok((false, map.load(core, flash, lpn, others, Cause::Translation, at)?))
-            }
-            Some(map) => {
-                map.used(lpn);
-                Ok((true, at))
-            }
+            Some(map) if map.is_away(lpn) => Ok((false, map.load_to_read(core, flash, lpn, rest, at)?)),
+            Some(map) => Ok((true, flash.join(at, map.used(lpn)))),
             None => Ok((true, at)),
         }
     }

@@ -5,7 +5,7 @@ use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT};
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::Policy;
 use crate::{Config, Device, HostOp, Seen};
-use nand::timing::NoClock;
+use nand::timing::{NoClock, Reserved, Times, Timing};
 use nand::{Done, Geometry, Lpn, SimNand, SimOptions};
 
 type Tested = Device<TideFtl, SimNand<NoClock>>;
@@ -322,6 +322,83 @@ fn a_small_budget_costs_some_second_reads_first_and_then_a_smaller_log() {
     assert!(singles[0] == 20_000 && singles.iter().all(|&single| single > 18_000), "{singles:?}");
     // A quarter of the memory less costs a twentieth of the writes; a third less, a log that is too small.
     assert!(costs[0] == costs[1] && costs[3] < 1.08 * costs[0] && costs[4] > 1.5 * costs[0], "{costs:?}");
+}
+
+/// A device with much spare room and little memory, written at random: many places are on flash.
+fn paged<T: Timing>(clock: T) -> Device<TideFtl, SimNand<T>> {
+    let exported = GEOMETRY.pages() / 100 * 60;
+    let array = SimNand::new(&nand::DeviceSpec::tiny(GEOMETRY, exported), clock, SimOptions::default());
+    let config = Config::new(exported, u64::from(exported) * 3 / 4);
+    let mut device: Device<TideFtl, SimNand<T>> = Device::open(array, &config).expect("it fits");
+    let in_order = (0..exported).step_by(32).map(|first| (first, 32.min(exported - first)));
+    for (first, pages) in in_order.chain(uniform(2, exported).take(exported as usize).map(|lpn| (lpn, 1))) {
+        let done = device.request(HostOp::Write, Lpn(first), pages, Done::READY, &mut |_, _| {});
+        done.expect("there is room");
+    }
+    device
+}
+
+#[test]
+fn reads_in_sequence_load_places_ahead() {
+    let doubles = |pages: &mut dyn Iterator<Item = u32>| {
+        let mut device = paged(NoClock::new());
+        device.take_counters();
+        for lpn in pages {
+            let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
+                assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
+            });
+            read.expect("it is there");
+        }
+        device.check().expect("it is sound");
+        device.counters().host_reads_by_flash_reads[2]
+    };
+    let exported = GEOMETRY.pages() / 100 * 60;
+    let in_sequence = doubles(&mut (0..exported));
+    let eight = exported / 8;
+    let side_by_side = doubles(&mut (0..8 * eight).map(|nth| nth % 8 * eight + nth / 8));
+    let at_random = doubles(&mut uniform(3, exported).take(exported as usize));
+    println!("{in_sequence}, {side_by_side} side by side, {at_random} at random, of {exported}");
+    assert!(at_random > u64::from(exported) / 8, "places are on flash");
+    assert!(6 * in_sequence.max(side_by_side) < at_random, "{in_sequence}, {side_by_side}, {at_random}");
+}
+
+#[test]
+fn a_page_waits_for_the_load_of_its_place() {
+    let times = Times {
+        read_ns: 1000,
+        program_ns: 0,
+        erase_ns: 0,
+        transfer_ns: 0,
+        suspend_ns: 0,
+        controller_cores: 1,
+    };
+    let mut device = paged(Reserved::new(times, GEOMETRY.dies(), GEOMETRY.channels));
+    let (scheme, flash) = device.parts_mut();
+    let (core, tide) = scheme.parts_mut();
+    let mut brought = 0;
+    for lpn in (0..core.layout().exported_pages - 1).map(Lpn) {
+        let next = Lpn(lpn.0 + 1);
+        let is_away = |tide: &Tide, lpn| tide.map.as_ref().is_some_and(|map| map.is_away(lpn));
+        if !is_away(tide, lpn) || !is_away(tide, next) {
+            continue;
+        }
+        flash.nand_mut().timing().drain();
+        let (start, at) = (flash.nand_mut().timing().now(), flash.nand_mut().timing().arrival());
+        let (is_hit, first) = tide.look_up(core, flash, lpn, 2, at).expect("it can be read");
+        assert!(!is_hit);
+        if is_away(tide, next) {
+            continue;
+        }
+        // Another request, while the load is under way.
+        let (is_hit, second) = tide.look_up(core, flash, next, 1, at).expect("it is known");
+        assert!(is_hit);
+        brought += 1;
+        flash.nand_mut().timing().watch(first, 1);
+        flash.nand_mut().timing().watch(second, 2);
+        let times = [(); 2].map(|()| flash.nand_mut().timing().next().expect("it is watched").1);
+        assert!(times[0] == times[1] && times[0] >= start + 1000, "LPN {}, {start}: {times:?}", lpn.0);
+    }
+    assert!(brought > 100, "{brought}");
 }
 
 #[test]
