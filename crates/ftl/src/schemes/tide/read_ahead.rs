@@ -11,7 +11,7 @@ const LOADS: usize = 16;
 /// Pages behind the last load within which a load goes on: those between are at home.
 const NEAR: u32 = 64;
 
-/// A load: behind which page it ended, and how many pages it was for.
+/// A load: behind which page it ended, and how many pages it was for, `most` at most.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     end: u32,
@@ -42,7 +42,7 @@ impl ReadAhead {
         let found = self.loads.iter().position(goes_on);
         let pages = found.map_or(0, |at| (2 * self.loads[at].pages).min(self.most)).max(rest);
         self.loads[..=found.unwrap_or(LOADS - 1)].rotate_right(1);
-        self.loads[0] = Load { end: lpn.0 + rest, pages };
+        self.loads[0] = Load { end: lpn.0 + rest, pages: pages.min(self.most) };
         pages
     }
 
@@ -74,6 +74,7 @@ mod tests {
             assert_eq!(load(&mut ahead, lpn, 8), pages);
         }
         assert_eq!(load(&mut ahead, 1322, 300), 300, "a request is loaded whole");
+        assert_eq!(load(&mut ahead, 1622, 8), 100);
     }
 
     #[test]
