@@ -32,7 +32,7 @@ fn filled(exported: u32, bits: u64) -> Tested {
     device
 }
 
-fn write(device: &mut Tested, firsts: impl Iterator<Item = u32>, pages: u32) {
+fn write<T: Timing>(device: &mut Device<TideFtl, SimNand<T>>, firsts: impl Iterator<Item = u32>, pages: u32) {
     for first in firsts {
         let pages = pages.min(device.exported_pages() - first);
         let done = device.request(HostOp::Write, Lpn(first), pages, Done::READY, &mut |_, _| {});
@@ -40,16 +40,22 @@ fn write(device: &mut Tested, firsts: impl Iterator<Item = u32>, pages: u32) {
     }
 }
 
-/// Opens a device anew that was written everywhere, and reads all of it.
-fn all_is_there_after_a_restart(device: Tested, config: &Config) {
-    let mut device: Tested = Device::open(device.into_nand(), config).expect("it recovers");
-    device.check().expect("it is sound after recovery");
-    for lpn in 0..device.exported_pages() {
+/// Reads pages that were written, one at a time.
+fn read(device: &mut Tested, lpns: impl Iterator<Item = u32>) {
+    for lpn in lpns {
         let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
             assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
         });
         assert!(read.expect("it is there").failed == 0);
     }
+}
+
+/// Opens a device anew that was written everywhere, and reads all of it.
+fn all_is_there_after_a_restart(device: Tested, config: &Config) {
+    let mut device: Tested = Device::open(device.into_nand(), config).expect("it recovers");
+    device.check().expect("it is sound after recovery");
+    let all = 0..device.exported_pages();
+    read(&mut device, all);
 }
 
 /// Uniform numbers below `end`.
@@ -155,12 +161,7 @@ fn every_read_is_one_flash_read_whatever_was_written() {
         write(&mut device, firsts.take((exported / pages) as usize), pages);
     }
     device.take_counters();
-    for lpn in uniform(5, exported).take(20_000) {
-        let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
-            assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
-        });
-        read.expect("it is there");
-    }
+    read(&mut device, uniform(5, exported).take(20_000));
     assert_eq!(device.counters().host_reads_by_flash_reads[1], 20_000);
 }
 
@@ -303,12 +304,7 @@ fn a_small_budget_costs_some_second_reads_first_and_then_a_smaller_log() {
         write(&mut device, uniform(1, exported).take(exported as usize), 1);
         costs.push(device.counters().write_amplification().expect("it was written"));
         device.take_counters();
-        for lpn in uniform(5, exported).take(20_000) {
-            let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
-                assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
-            });
-            read.expect("it is there");
-        }
+        read(&mut device, uniform(5, exported).take(20_000));
         singles.push(device.counters().host_reads_by_flash_reads[1]);
         let memory = device.memory();
         println!(
@@ -330,11 +326,8 @@ fn paged<T: Timing>(clock: T) -> Device<TideFtl, SimNand<T>> {
     let array = SimNand::new(&nand::DeviceSpec::tiny(GEOMETRY, exported), clock, SimOptions::default());
     let config = Config::new(exported, u64::from(exported) * 3 / 4);
     let mut device: Device<TideFtl, SimNand<T>> = Device::open(array, &config).expect("it fits");
-    let in_order = (0..exported).step_by(32).map(|first| (first, 32.min(exported - first)));
-    for (first, pages) in in_order.chain(uniform(2, exported).take(exported as usize).map(|lpn| (lpn, 1))) {
-        let done = device.request(HostOp::Write, Lpn(first), pages, Done::READY, &mut |_, _| {});
-        done.expect("there is room");
-    }
+    write(&mut device, (0..exported).step_by(32), 32);
+    write(&mut device, uniform(2, exported).take(exported as usize), 1);
     device
 }
 
@@ -343,12 +336,7 @@ fn reads_in_sequence_load_places_ahead() {
     let doubles = |pages: &mut dyn Iterator<Item = u32>| {
         let mut device = paged(NoClock::new());
         device.take_counters();
-        for lpn in pages {
-            let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
-                assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
-            });
-            read.expect("it is there");
-        }
+        read(&mut device, pages);
         device.check().expect("it is sound");
         device.counters().host_reads_by_flash_reads[2]
     };
@@ -411,12 +399,7 @@ fn a_translation_page_that_is_lost_is_made_anew() {
     write(&mut device, (0..exported).step_by(32), 32);
     for round in 0..8 {
         write(&mut device, uniform(round, exported).take(4_000), 1);
-        for lpn in uniform(round + 100, exported).take(2_000) {
-            let read = device.request(HostOp::Read, Lpn(lpn), 1, Done::READY, &mut |lpn, seen| {
-                assert!(matches!(seen, Seen::Read(Some(oob)) if oob.id == lpn.0));
-            });
-            assert!(read.expect("it is there").failed == 0);
-        }
+        read(&mut device, uniform(round + 100, exported).take(2_000));
     }
     assert!(device.counters().rebuilt > 10, "{:?}", device.counters());
     device.check().expect("it is sound");
