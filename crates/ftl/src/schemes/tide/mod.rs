@@ -63,11 +63,12 @@
 //!   each die that it may go to. They are full sooner or later, and then hold what their bin's next log block
 //!   would; until then each has lost half a block, so they are a sixteenth of the log at most, and are opened
 //!   after a pause alone, while no merge is due. A load without pauses keeps every die busy anyway.
-//! - **Idle time empties a sixteenth of the log** beyond what the next pages need, so that a burst of writes
-//!   finds room. More of the log would cost more merges for each page. One die begins, and twice as many go
-//!   on each time, until the host asks for something: in short pauses reads would wait for merges. After
-//!   more writes without a pause than the log holds it empties nothing until the host writes again: that was
-//!   a load, not a burst, and reads may be all that follows.
+//! - **Idle time makes room for twice the largest burst so far**, for 64 pages on each die at least, and in a
+//!   sixteenth of the log at most, beyond what the next pages need. More of the log would cost more merges
+//!   for each page, and reads wait for merges that no burst needs. One die begins, and twice as many go on
+//!   each time, until the host asks for something: pauses may be short. After more writes without a pause
+//!   than the log holds it makes no room until the host writes again: that was a load, not a burst, and reads
+//!   may be all that follows.
 //! - **Of the bins near the one that is due, a group takes the one with the fewest groups on its die.** Else
 //!   the last merges of a bin are all on a few dies, which then get every step, and each host request that
 //!   wants one of them waits. Near is a quarter before and behind, and equal bins are taken by turns: the
@@ -140,8 +141,11 @@ const BLOCKS_A_MERGE: u32 = 2;
 /// Log blocks that are kept for bins whose open block is full at the same time.
 const KEPT: u32 = 4;
 
-/// The part of the log that is emptied in idle time for bursts of writes, and that these open at most.
+/// The part of the log that idle time makes room in for bursts of writes, and that these open, at most.
 const LOG_FOR_BURSTS: u32 = 16;
+
+/// Pages on each die that idle time makes room for before it has seen a burst of more.
+const BURST_OF_A_DIE: u32 = 64;
 
 /// Bins that a group waits at most.
 const MOST_BINS: u32 = 60;
@@ -180,6 +184,8 @@ pub struct Tide {
     /// a burst.
     paused_at: u64,
     burst_until: u64,
+    /// The most pages that were written to the log between two pauses, but for loads of more than it holds.
+    largest_burst: u64,
     /// What was written before the last pause was less than the log holds.
     comes_in_bursts: bool,
     /// Where memory does not hold all places of log pages.
@@ -404,10 +410,17 @@ impl Tide {
     /// finds room. What is left in extras is no such room: a burst wants many dies, and some extras may be on
     /// the same one.
     fn is_room_wanted_in_idle_time(&self, core: &Core) -> bool {
-        self.are_blocks_wanted(core, self.burst(core)) || self.is_room_wanted(core)
+        self.are_blocks_wanted(core, self.room_for_bursts(core)) || self.is_room_wanted(core)
     }
 
-    /// Log blocks that are emptied in idle time.
+    /// Log blocks that idle time makes room for.
+    fn room_for_bursts(&self, core: &Core) -> u32 {
+        let least = u64::from(BURST_OF_A_DIE * core.layout().parallel_units);
+        let pages = least.max(2 * self.largest_burst);
+        pages.div_ceil(self.block_pages.into()).min(self.burst(core).into()) as u32
+    }
+
+    /// Log blocks that bursts are given at most.
     fn burst(&self, core: &Core) -> u32 {
         core.log_limit() / LOG_FOR_BURSTS
     }
@@ -576,6 +589,7 @@ impl Policy for Tide {
             log_pages: 0,
             paused_at: 0,
             burst_until: 0,
+            largest_burst: 0,
             comes_in_bursts: true,
             map: (vtpns > 0).then(|| LogMap::new(layout, blocks, limit)),
         })
@@ -705,6 +719,9 @@ impl Policy for Tide {
         let written = self.log_pages - self.paused_at;
         if written > 0 {
             self.comes_in_bursts = written <= u64::from(core.log_limit() * self.block_pages);
+            if self.comes_in_bursts {
+                self.largest_burst = self.largest_burst.max(written);
+            }
         }
         self.paused_at = self.log_pages;
         core.pool.load.clear();

@@ -153,6 +153,25 @@ fn idle_time_makes_room_for_bursts_beside_what_extra_log_blocks_have_left() {
 }
 
 #[test]
+fn idle_time_makes_room_for_twice_the_largest_burst() {
+    let exported = GEOMETRY.pages() / 100 * 60;
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(1, exported).take(exported as usize), 1);
+    device.idle().expect("idle time is harmless");
+    let rooms = [1_u32, 400, 200, 2000].map(|pages| {
+        write(&mut device, uniform(pages.into(), exported).take(pages as usize), 1);
+        while device.idle().expect("idle time is harmless").is_some() {}
+        let (core, tide) = device.scheme_mut().parts_mut();
+        let room = tide.room_for_bursts(core);
+        assert!(!tide.are_blocks_wanted(core, room), "there is less");
+        (room, tide.burst(core))
+    });
+    let sixteenth = rooms[0].1;
+    assert_eq!(rooms.map(|(room, _)| room), [8 * 64 / 32, 2 * 400 / 32, 2 * 400 / 32, sixteenth]);
+    assert!(sixteenth > 2 * 400 / 32, "{sixteenth}");
+}
+
+#[test]
 fn every_read_is_one_flash_read_whatever_was_written() {
     let exported = GEOMETRY.pages() / 100 * 94;
     let mut device = filled(exported, 16);
