@@ -2,7 +2,9 @@
 //!
 //! A sequence of reads would load places for each of its requests, and wait for that each time. So a load
 //! that goes on behind one of the last brings those of twice as many pages, as far as the translation page
-//! and `most` allow. A load that does not brings those of its request.
+//! and `most` allow. A load that does not brings those of its request. Where a request reaches into the
+//! next translation page, the load there brings only the pages of the request. Twice as many there, too, are
+//! places that nobody reads, and take the room of others: P99 of YCSB's reads was 1.4 times as long.
 
 use nand::Lpn;
 
@@ -42,13 +44,13 @@ impl ReadAhead {
         let found = self.loads.iter().position(goes_on);
         let pages = found.map_or(0, |at| (2 * self.loads[at].pages).min(self.most)).max(rest);
         self.loads[..=found.unwrap_or(LOADS - 1)].rotate_right(1);
-        self.loads[0].pages = pages.min(self.most);
+        self.loads[0] = Load { end: lpn.0 + rest, pages: pages.min(self.most) };
         pages
     }
 
-    /// The load that was begun last brought the places of all pages before `end`.
+    /// The load brought the places of all pages before `end`.
     pub(super) fn ended(&mut self, end: Lpn) {
-        self.loads[0].end = end.0;
+        self.loads[0].end = self.loads[0].end.max(end.0);
     }
 }
 
@@ -75,14 +77,6 @@ mod tests {
         }
         assert_eq!(load(&mut ahead, 1322, 300), 300, "a request is loaded whole");
         assert_eq!(load(&mut ahead, 1622, 8), 100);
-    }
-
-    #[test]
-    fn what_a_load_did_not_bring_goes_on_behind_it() {
-        let mut ahead = ReadAhead::new(32 * 100);
-        assert_eq!(ahead.begin(Lpn(1000), 8), 8);
-        ahead.ended(Lpn(1003));
-        assert_eq!(ahead.begin(Lpn(1003), 5), 16, "a translation page ended within the request");
     }
 
     #[test]
