@@ -63,12 +63,11 @@
 //!   each die that it may go to. They are full sooner or later, and then hold what their bin's next log block
 //!   would; until then each has lost half a block, so they are a sixteenth of the log at most, and are opened
 //!   after a pause alone, while no merge is due. A load without pauses keeps every die busy anyway.
-//! - **Idle time makes room for twice the largest burst so far**, for 64 pages on each die at least, and in a
-//!   sixteenth of the log at most, beyond what the next pages need. More of the log would cost more merges
+//! - **Idle time makes room for twice the largest burst so far**, for 64 pages on each die at least; a long
+//!   pause, such as a rest after a load, in a sixteenth of the log. More of the log would cost more merges
 //!   for each page, and reads wait for merges that no burst needs. One die begins, and twice as many go on
-//!   each time, until the host asks for something: pauses may be short. After more writes without a pause
-//!   than the log holds it makes no room until the host writes again: that was a load, not a burst, and reads
-//!   may be all that follows.
+//!   each time: pauses may be short. After more writes without a pause than the log holds it makes no room
+//!   until the host writes again: that was a load, not a burst, and reads may be all that follows.
 //! - **Of the bins near the one that is due, a group takes the one with the fewest groups on its die.** Else
 //!   the last merges of a bin are all on a few dies, which then get every step, and each host request that
 //!   wants one of them waits. Near is a quarter before and behind, and equal bins are taken by turns: the
@@ -89,8 +88,7 @@
 //!   blocks of these, and to their dies. A block that takes so many pages is full soon, so little room is
 //!   lost. Uniform writes go to all bins alike but the one furthest ahead, which has the fewest groups and
 //!   gets the most: what it opens costs them 2 % more.
-//! - **Copies are placed as pages of the host are.** What a compaction copies would else stand in the queue
-//!   of one die, up to a block of pages at a time.
+//! - **Copies are placed as pages of the host are.** What is compacted would else be in the queue of one die.
 //! - **Blocks are erased together**, one on each die, when there are as many as merges may be under way, or
 //!   no more than three are erased. A long request wants all dies, and waits if one of them erases; so dies
 //!   that erase at the same time hold requests up less than as many that do so one after the other. The
@@ -144,6 +142,8 @@ const KEPT: u32 = 4;
 /// The part of the log that idle time makes room in for bursts of writes, and that these open, at most.
 const LOG_FOR_BURSTS: u32 = 16;
 
+/// Times in a row that the host asks for nothing in a long pause.
+const LONG_PAUSE: u32 = 256;
 /// Pages on each die that idle time makes room for before it has seen a burst of more.
 const BURST_OF_A_DIE: u32 = 64;
 
@@ -415,6 +415,9 @@ impl Tide {
 
     /// Log blocks that idle time makes room for.
     fn room_for_bursts(&self, core: &Core) -> u32 {
+        if self.calm >= LONG_PAUSE {
+            return self.burst(core);
+        }
         let least = u64::from(BURST_OF_A_DIE * core.layout().parallel_units);
         let pages = least.max(2 * self.largest_burst);
         pages.div_ceil(self.block_pages.into()).min(self.burst(core).into()) as u32

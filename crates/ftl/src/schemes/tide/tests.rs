@@ -1,7 +1,7 @@
 //! Tide against its own arithmetic: docs/schemes/tide.md derives the formula.
 
 use super::stats::{LOG_PAGES, PUT_OFF};
-use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT};
+use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT, LONG_PAUSE};
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::Policy;
 use crate::{Config, Device, HostOp, Seen};
@@ -169,6 +169,11 @@ fn idle_time_makes_room_for_twice_the_largest_burst() {
     let sixteenth = rooms[0].1;
     assert_eq!(rooms.map(|(room, _)| room), [8 * 64 / 32, 2 * 400 / 32, 2 * 400 / 32, sixteenth]);
     assert!(sixteenth > 2 * 400 / 32, "{sixteenth}");
+    let (core, tide) = device.scheme_mut().parts_mut();
+    (tide.largest_burst, tide.calm) = (0, LONG_PAUSE - 1);
+    assert_eq!(tide.room_for_bursts(core), 8 * 64 / 32);
+    tide.calm += 1;
+    assert_eq!(tide.room_for_bursts(core), sixteenth, "a long pause");
 }
 
 #[test]
