@@ -3,8 +3,8 @@
 //! A sequence of reads would load places for each of its requests, and wait for that each time. So a load
 //! that goes on behind one of the last brings those of twice as many pages, as far as the translation page
 //! and `most` allow. A load that does not brings those of its request. Where a request reaches into the
-//! next translation page, the load there brings only the pages of the request. Twice as many there, too, are
-//! places that nobody reads, and take the room of others: P99 of YCSB's reads was 1.4 times as long.
+//! next translation page, the load there brings only the pages of the request. Twice as many there, too,
+//! were places that nobody read, and others had to leave for them: P99 of YCSB's reads was 1.4 times as long.
 
 use nand::Lpn;
 
