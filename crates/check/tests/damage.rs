@@ -10,7 +10,8 @@ const TRIES: u64 = 120;
 /// What came of damage in so many places: right, error, refused, wrong, panic.
 fn outcomes(scheme: &str, seed: u64, tries: u64) -> [u64; 5] {
     let scheme = scheme.to_owned();
-    let options = DamageOptions { scheme, parameters: BTreeMap::new(), seed, tries, only: None };
+    let options =
+        DamageOptions { scheme, parameters: BTreeMap::new(), seed, tries, only: None, stop: || false };
     let report = damage(&options, &mut |_, _| {}).unwrap_or_else(|failure| panic!("{failure}"));
     if let Some(finding) = report.finding {
         panic!("{finding}");

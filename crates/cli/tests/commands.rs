@@ -376,7 +376,11 @@ fn any_table_is_a_trace_and_standard_input_is_a_file() {
     let both = ["compare", "--schemes", "page,dftl", "--trace", "-", "--warm-up", "none"];
     let said = piped(&[&both[..], &columns].concat());
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.out.contains("stdin: 3 requests"), "{}", said.out);
+    assert!(said.out.contains("stdin: 3 requests") && said.out.contains("(standard input)"), "{}", said.out);
+    // A trace may stand where a job file does.
+    let named =
+        findings(&[&["run", "page", &file, "--warm-up", "none", "--json", "-"][..], &columns].concat());
+    assert_eq!(named[0]["digest"], runs[0]["digest"]);
     let said = piped(&[&["trace", "info", "-", "--trace-device", "b"][..], &columns].concat());
     assert!(
         said.out.contains("Trace       -: columns") && said.out.contains("Requests    1 in"),

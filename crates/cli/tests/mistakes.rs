@@ -142,9 +142,26 @@ fn a_malformed_job_file() {
         "nowhere.fio: the job file cannot be read (No such file or directory (os error 2)); name a fio job file, or a \
          trace with the option trace",
     );
+    let trace = scratch("trace.fio", "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n");
     refused(
-        &["run", "page", "examples/oltp-sample.spc"],
-        "examples/oltp-sample.spc is a trace (format spc), not a fio job file; give it with the option trace",
+        &["run", "page", &trace],
+        &format!("{trace} is a trace (format spc), not a fio job file; give it with the option trace"),
+    );
+}
+
+#[test]
+fn a_load_that_would_never_end() {
+    let jobs = scratch("endless.fio", "[reads]\nrw=randread\nsize=10m\ntime_based\nruntime=1s\n");
+    refused(
+        &["run", "page", &jobs, "--device", DEVICE, "--warm-up", "none", "-q"],
+        "[reads] runs for a time, but its requests take none, as nothing is written where they go, so it would never \
+         end; write there first, or give io_size or loops instead of time_based",
+    );
+    let trace = scratch("far.spc", "0,0,4096,w,0\n0,8,4096,w,18446744073\n");
+    refused(
+        &["run", "page", "--trace", &trace, "--device", DEVICE, "--warm-up", "none"],
+        "--max-gap is needed: the last request of far arrives after more than 548 years, and the clock counts no further; \
+         give a pause such as 1s",
     );
 }
 
@@ -273,6 +290,31 @@ fn unknown_schemes_and_parameters() {
 }
 
 #[test]
+fn values_that_make_no_sense() {
+    refused(
+        &["run", "page", "--requests", "-5"],
+        "--requests -5: nothing here can be negative (see `ftl run --help`)",
+    );
+    refused(
+        &["compare", "--cache", "-3%"],
+        "--cache -3%: nothing here can be negative (see `ftl compare --help`)",
+    );
+    refused(
+        &["compare", "--warm-up", "steady=1%"],
+        "--warm-up steady=1%: there is no warm-up steady with an amount; aged=50% and fragmented=50% have one",
+    );
+    refused(&["size", "--cache", "3%"], "ftl size has no --cache; give the sizes to try with --caches");
+    refused(
+        &["size", "--picture", "-"],
+        "ftl size has no --picture -; name a file such as --picture curve.svg",
+    );
+    refused(
+        &["study", "examples/cache-study.toml", "--point", "1-3"],
+        "--point: `1-3` is no point; write numbers as --list shows them, such as 3,7",
+    );
+}
+
+#[test]
 fn calls_that_make_no_sense() {
     refused(&["frobnicate"], "there is no command `frobnicate` (see `ftl --help`)");
     refused(
@@ -288,10 +330,6 @@ fn calls_that_make_no_sense() {
     refused(
         &["compare", "--device", "d4", "--schemes", "adapt", "--cache", "100%", "--rewrite", "1s"],
         "scheme adapt does not rewrite what has lain long; leave the rewriting period out for it",
-    );
-    refused(
-        &["run", "page", "--requests", "-5"],
-        "--requests -5: nothing here can be negative (see `ftl run --help`)",
     );
     refused(
         &["compare", JOBS, "--device", DEVICE, "--rewrite", "0s"],

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use common::{command, ftl, place, scratch};
+use common::{command, ftl, place, scratch, Said};
 use rustix::process::{kill_process, Pid, Signal};
 
 const DEVICE: &str = "examples/small-ssd.toml";
@@ -75,41 +75,54 @@ fn shells_and_man_know_every_command() {
     assert!(version.starts_with("ftl 0.") && version.contains('('), "{version}");
 }
 
+/// Starts `ftl`, interrupts it when `name` has ended, and returns what it said: standard error's last line.
+fn interrupted(arguments: &[&str], name: &str) -> Said {
+    let mut command = command(arguments);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ftl can be started");
+    let mut said = BufReader::new(child.stderr.take().expect("standard error")).lines();
+    let ended = format!("{name}: ended");
+    let has_ended = |line: &Result<String, _>| line.as_ref().is_ok_and(|line| line.starts_with(&ended));
+    assert!(said.by_ref().any(|line| has_ended(&line)), "{name} never ended");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("a signal can be sent");
+    let err = said.map_while(Result::ok).last().unwrap_or_default();
+    let mut out = String::new();
+    child.stdout.take().expect("standard output").read_to_string(&mut out).expect("a table");
+    Said { out, err, code: child.wait().expect("an end").code().unwrap_or(-1) }
+}
+
+fn stored_json(file: &str) -> Vec<serde_json::Value> {
+    let value: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file).expect("the JSON")).expect("whole JSON");
+    value.as_array().cloned().unwrap_or_else(|| vec![value])
+}
+
 #[test]
 fn what_has_ended_is_kept_after_an_interrupt() {
     let file = place("interrupted.json");
-    let mut child = command(&[
-        "compare",
-        "--schemes",
-        "page,tpftl",
-        "--threads",
-        "1",
-        "--synth",
-        "financial1",
-        "--requests",
-        "400000",
-        "--device",
-        "tpftl-512m",
-        "--json",
-        &file,
-    ]);
-    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ftl can be started");
-    let mut said = BufReader::new(child.stderr.take().expect("standard error")).lines();
-    let ended = |line: &Result<String, _>| line.as_ref().is_ok_and(|line| line.starts_with("page: ended"));
-    assert!(said.by_ref().any(|line| ended(&line)), "page never ended");
-    let pid = Pid::from_child(&child);
-    kill_process(pid, Signal::INT).expect("a signal can be sent");
-    let last = said.map_while(Result::ok).last();
-    assert_eq!(last.as_deref(), Some("ftl: scheme tpftl was stopped before it ended"));
-    let mut table = String::new();
-    child.stdout.take().expect("standard output").read_to_string(&mut table).expect("a table");
-    assert_eq!(child.wait().expect("an end").code(), Some(130));
-    assert!(table.contains("page") && table.contains("Took"), "{table}");
-    let runs: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(&file).expect("the JSON")).expect("whole JSON");
-    let runs = runs.as_array().cloned().unwrap_or_else(|| vec![runs]);
+    let load = ["--synth", "financial1", "--requests", "400000", "--device", "tpftl-512m"];
+    let call = ["compare", "--schemes", "page,tpftl", "--threads", "1", "--json", &file];
+    let said = interrupted(&[&call[..], &load].concat(), "page");
+    assert_eq!((said.code, said.err.as_str()), (130, "ftl: scheme tpftl was stopped before it ended"));
+    assert!(said.out.contains("page") && said.out.contains("Took"), "{}", said.out);
+    let runs = stored_json(&file);
     assert_eq!(runs.len(), 1);
     assert_eq!(runs[0]["scheme"]["name"], "page");
+}
+
+#[test]
+fn a_check_keeps_what_it_has_checked_after_an_interrupt() {
+    let file = place("checked.json");
+    let said = interrupted(&["check", "--cuts", "600", "--threads", "1", "--json", &file], "page");
+    assert_eq!(said.code, 130, "{}", said.err);
+    assert!(
+        said.err.starts_with("ftl: stopped: ") && said.err.contains("schemes were checked"),
+        "{}",
+        said.err
+    );
+    assert!(said.out.contains("page") && said.out.contains("nothing lost"), "{}", said.out);
+    let found = stored_json(&file);
+    assert!(!found.is_empty() && found.len() < 19, "{}", found.len());
 }
 
 #[test]

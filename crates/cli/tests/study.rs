@@ -103,6 +103,20 @@ fn points_that_ran_one_by_one_are_merged() {
     assert_eq!(tables(&merged), tables(&whole));
 }
 
+/// The guide begins with it. Caches, schemes and device are the example's; its requests are fewer.
+#[test]
+fn every_point_of_the_example_runs() {
+    let example = fs::read_to_string(common::root().join("examples/cache-study.toml")).expect("the example");
+    let mut short = example;
+    for (long, few) in [("seeds = 3", "seeds = 1"), ("20000", "200"), ("\"steady\"", "\"none\"")] {
+        assert!(short.contains(long), "{long}");
+        short = short.replace(long, few);
+    }
+    let folder = fresh("example");
+    let said = ftl(&["study", &scratch("example.toml", &short), "--results", &folder, "-q"]);
+    assert_eq!((said.code, ended(&folder)), (0, 16), "{}", said.err);
+}
+
 #[test]
 fn what_is_wrong_with_a_study_is_one_sentence() {
     let study = scratch("wrong.toml", &STUDY.replace("financial1", "nothing"));

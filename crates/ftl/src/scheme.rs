@@ -70,8 +70,8 @@ pub struct Config {
     pub foreground_only: bool,
     /// How victims are chosen.
     pub victims: VictimPolicy,
-    /// Static wear levelling: what has lain while the others were erased this many times each, in the mean,
-    /// is moved, so that its blocks are used again. 0: never.
+    /// Static wear levelling: cold data is moved off a block that was not erased while the others were this
+    /// many times each, in the mean, so that it is used again. 0: never.
     pub wear_gap: u32,
     /// Parameters of the scheme by name; an unknown one is an error.
     pub parameters: BTreeMap<String, String>,

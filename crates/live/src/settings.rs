@@ -23,8 +23,8 @@ pub struct Settings {
     pub background_superblocks: u32,
     /// Victims by cost and benefit instead of greedily.
     pub cost_benefit: bool,
-    /// Erases that what lies may lag behind before it is moved; 0: it never is. Images without it are
-    /// older, or do not level wear.
+    /// Erases that a block may lag behind before its cold data is moved; 0: it never is. Images without it
+    /// are older, or do not level wear.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wear_gap: u32,
     /// Parameters of the scheme by name.

@@ -82,19 +82,14 @@ pub fn exact_time(ns: u64) -> String {
     format!("{} {unit}", ns as f64 / divisor as f64)
 }
 
-/// A share of one in percent: `45.2 %`, `0.031 %`, `100 %`.
+/// A share of one in percent: `45.2 %`, `0.031 %`, `100 %`; more than one, too: `322 %`.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     match value {
         0.0 => "0 %".to_owned(),
-        v if v >= 99.95 => {
-            // Only a share of exactly one may read as all of it.
-            if share >= 1.0 {
-                "100 %".to_owned()
-            } else {
-                format!("{:.3} %", v.min(99.999))
-            }
-        }
+        // Only a share of exactly one may read as all of it.
+        v if (99.95..100.0).contains(&v) => format!("{:.3} %", v.min(99.999)),
+        v if v >= 100.0 => format!("{} %", digits(v)),
         v if v >= 0.1 => format!("{v:.1} %"),
         v => format!("{} %", digits(v)),
     }
@@ -183,6 +178,8 @@ mod tests {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.99999), "99.999 %");
+        assert_eq!(percent(1.75), "175 %");
+        assert_eq!(percent(12.0), "1200 %");
         assert_eq!(factor(9.996), "10.0");
         assert_eq!(factor(1.0), "1.00");
         assert_eq!(energy(0.0123), "12.3 mJ");

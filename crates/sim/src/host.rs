@@ -22,7 +22,7 @@ use workload::{InputError, Kind, Request};
 
 use crate::look::{Look, Tell};
 use crate::meter::{Meter, Reading};
-use crate::plan::{ArrivalPlan, Goal, HostSoftware, JobPlan, Plan};
+use crate::plan::{timeless, ArrivalPlan, Goal, HostSoftware, JobPlan, Plan};
 use crate::reference::{Mismatch, Reference};
 use crate::source::{Ring, Stream};
 
@@ -139,6 +139,9 @@ pub(crate) const MOST_PENDING: usize = if cfg!(test) { 1 << 16 } else { 1 << 25 
 /// Idle work that takes no time is offered this often before the host believes that it will not end.
 const IDLE_AT_ONE_TIME: u32 = 1000;
 
+/// Requests beyond twice the pages of the device that a job which runs for a time may issue at one moment.
+const AT_ONE_TIME: u64 = 1 << 20;
+
 /// A rest ends after so many steps of idle work for each physical page.
 const IDLE_A_PAGE: u64 = 8;
 
@@ -201,6 +204,9 @@ pub(crate) struct Host<'a, S: Scheme, T: Timed> {
     idle_asked: bool,
     idle_repeats: u32,
     idle_at_ns: u64,
+    /// The last moment at which a job issued a request, and how many were issued then.
+    issued_at_ns: u64,
+    issued_then: u64,
     page_shift: u32,
     /// How often progress is told, less one.
     told: u32,
@@ -231,6 +237,8 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
             idle_asked: false,
             idle_repeats: 0,
             idle_at_ns: u64::MAX,
+            issued_at_ns: u64::MAX,
+            issued_then: 0,
             page_shift,
             told: 0,
         }
@@ -401,7 +409,13 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
         });
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            Err(error) => return Err(Stop::Host { request: self.meter.issued(), error }),
+            Err(error) => {
+                if op == HostOp::Trim {
+                    // A trim that was refused may have happened: its record may be on flash.
+                    reference.trimmed(Lpn(first), pages, true);
+                }
+                return Err(Stop::Host { request: self.meter.issued(), error });
+            }
         };
         if op == HostOp::Trim {
             reference.trimmed(Lpn(first), pages, outcome.failed > 0);
@@ -478,10 +492,28 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
                 self.rig.clock().alarm(at_ns, AWAKE << TAG_SHIFT | job);
                 return Ok(());
             }
+            self.expect_an_end(job, now_ns)?;
         }
+        let this = &mut self.jobs[job as usize];
         this.in_flight += 1;
         self.meter.in_flight += 1;
         self.submit(slot, request, now_ns)
+    }
+
+    /// Ends the run if a job that runs for a time has read or trimmed more than the device holds, and no time
+    /// has passed: it would go on for ever.
+    fn expect_an_end(&mut self, job: u32, now_ns: u64) -> Result<(), Stop> {
+        if now_ns != self.issued_at_ns {
+            (self.issued_at_ns, self.issued_then) = (now_ns, 0);
+        }
+        self.issued_then += 1;
+        let whole = u64::from(self.rig.device.nand().geometry().pages());
+        match &self.jobs[job as usize].stream {
+            Stream::Fio(stream) if stream.time_based() && self.issued_then > AT_ONE_TIME + 2 * whole => {
+                Err(Stop::Input(timeless(stream.job())))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn end_job(&mut self, job: u32, slot: u32) {

@@ -84,7 +84,7 @@ impl SeriesRecorder {
         while self.due_ns < now_ns {
             self.push(self.due_ns, self.interval_ns, reading);
             reading = self.last;
-            self.due_ns += self.interval_ns;
+            self.due_ns = self.due_ns.saturating_add(self.interval_ns);
             if self.samples.len() >= self.most {
                 self.coarsen();
             }
@@ -119,17 +119,31 @@ impl SeriesRecorder {
             self.samples[pair] = a.then(b);
         }
         self.samples.truncate(self.samples.len() / 2);
-        self.due_ns += self.interval_ns;
-        self.interval_ns *= 2;
+        self.due_ns = self.due_ns.saturating_add(self.interval_ns);
+        self.interval_ns = self.interval_ns.saturating_mul(2);
     }
 
-    /// Ends the series at `now_ns` and hands its points over.
-    pub(crate) fn finish(&mut self, now_ns: u64, reading: Reading) -> Vec<Sample> {
+    /// Ends the series at `now_ns` and hands its points over. The last request was answered at `ended_ns`:
+    /// what came later, such as a job that woke up to find nothing left to do, belongs to the point before.
+    pub(crate) fn finish(&mut self, now_ns: u64, ended_ns: u64, reading: Reading) -> Vec<Sample> {
         if self.due_ns != u64::MAX {
             let begun = self.due_ns - self.interval_ns;
             if now_ns > begun {
                 self.push(now_ns, now_ns - begun, reading);
             }
+        }
+        let elapsed_ns = ended_ns - self.begun_ns;
+        while let [.., before, last] = self.samples[..] {
+            if before.t_ns < elapsed_ns {
+                break;
+            }
+            self.samples.pop();
+            let at = self.samples.len() - 1;
+            self.samples[at] = before.then(last);
+        }
+        if let Some(last) = self.samples.last_mut() {
+            let late_ns = last.t_ns.saturating_sub(elapsed_ns).min(last.interval_ns);
+            (last.t_ns, last.interval_ns) = (last.t_ns - late_ns, last.interval_ns - late_ns);
         }
         std::mem::take(&mut self.samples)
     }
@@ -240,7 +254,7 @@ mod tests {
                     recorder.close(now_ns, reading(requests));
                 }
             }
-            let samples = recorder.finish(now_ns, reading(requests));
+            let samples = recorder.finish(now_ns, now_ns, reading(requests));
             assert!(samples.len() <= MOST_POINTS + 1, "{series:?}: {}", samples.len());
             assert_eq!(samples.iter().map(|s| s.requests).sum::<u64>(), requests, "{series:?}");
             assert_eq!(samples.iter().map(|s| s.interval_ns).sum::<u64>(), now_ns - 500);
@@ -260,8 +274,26 @@ mod tests {
                 recorder.close(step * 10_000, reading(step));
             }
         }
-        let samples = recorder.finish(10_000_000_000, reading(1_000_000));
+        let samples = recorder.finish(10_000_000_000, 10_000_000_000, reading(1_000_000));
         assert!((200..=513).contains(&samples.len()), "{}", samples.len());
+    }
+
+    #[test]
+    fn a_series_ends_with_the_last_answer() {
+        let mut recorder = SeriesRecorder::new(Series::Every(100), 50, true);
+        recorder.close(260, reading(2));
+        let samples = recorder.finish(1_040, 190, reading(3));
+        let found: Vec<[u64; 3]> = samples.iter().map(|s| [s.t_ns, s.interval_ns, s.requests]).collect();
+        assert_eq!(found, [[100, 100, 2], [140, 40, 1]]);
+    }
+
+    #[test]
+    fn a_series_may_last_as_long_as_a_clock_can_count() {
+        let mut recorder = SeriesRecorder::new(Series::Auto, 0, true);
+        let end_ns = u64::MAX - u64::MAX / 16;
+        recorder.close(end_ns, reading(1));
+        let samples = recorder.finish(end_ns, end_ns, reading(2));
+        assert_eq!(samples.iter().map(|s| s.interval_ns).sum::<u64>(), end_ns);
     }
 
     #[test]

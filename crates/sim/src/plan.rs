@@ -155,6 +155,16 @@ pub(crate) fn endless(job: &fio::JobSpec) -> InputError {
     InputError::in_file("", text)
 }
 
+/// What is wrong with a job that runs for a time whose requests take none.
+pub(crate) fn timeless(job: &fio::JobSpec) -> InputError {
+    let text = format!(
+        "[{}] runs for a time, but its requests take none, as nothing is written where they go, so it would never end; \
+         write there first, or give io_size or loops instead of time_based",
+        job.name
+    );
+    InputError::in_file("", text)
+}
+
 /// The seed of one phase, so that two phases of the same jobs do not walk the same way.
 pub(crate) fn phase_seed(seed: u64, phase: u64) -> u64 {
     let mut mixed = seed ^ phase.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -296,7 +296,7 @@ pub(crate) fn run_phase<S: Scheme, T: Timed>(
     let mut engine = Host::new(rig, plan, meter);
     let stop = engine.run(&goal, tell).err();
     let reading = engine.reading();
-    let series = engine.meter.series.finish(engine.meter.now_ns, reading);
+    let series = engine.meter.series.finish(engine.meter.now_ns, engine.meter.ended_ns, reading);
     let mut meter = engine.into_meter();
     let occupancy = std::mem::replace(&mut meter.occupancy, Occupancy::new(false)).finish();
     let dies_after = rig.clock().die_use();

@@ -7,7 +7,7 @@
 //! | `table.csv`, `table.parquet` | a row for each point and phase |
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,11 @@ impl Folder {
     pub fn create(path: &Path) -> Result<Folder, StudyError> {
         for folder in [path, &path.join("points")] {
             match fs::create_dir(folder) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists || !folder.is_dir() => {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && !folder.is_dir() => {
+                    let error = io::Error::new(ErrorKind::NotADirectory, "it is a file; name a folder");
+                    return Err(StudyError::writing(folder)(error));
+                }
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(StudyError::writing(folder)(error));
                 }
                 _ => {}

@@ -87,7 +87,13 @@ impl FromStr for WarmUp {
         let (name, amount) = text.split_once('=').map_or((text, None), |(name, amount)| (name, Some(amount)));
         let Some(found) = ALL.into_iter().find(|warm_up| warm_up.name == name) else {
             let known = ALL.map(|warm_up| warm_up.name).join(", ");
-            return Err(wrong(format!("there is no warm-up called {name:?}; there are {known}")));
+            let what = match amount {
+                Some(_) => {
+                    format!("there is no warm-up {name} with an amount; aged=50% and fragmented=50% have one")
+                }
+                None => format!("there is no warm-up called {name:?}; there are {known}"),
+            };
+            return Err(wrong(what));
         };
         let Some(amount) = amount else { return Ok(found) };
         let Some(overwrites) = found.overwrites else {

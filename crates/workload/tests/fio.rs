@@ -88,6 +88,11 @@ fn every_key_arrives_in_its_field() {
 }
 
 #[test]
+fn a_byte_order_mark_says_nothing() {
+    assert_eq!(parse("\u{feff}[a]\nrw=read\n").phases[0].jobs[0], job("rw=read"));
+}
+
+#[test]
 fn globals_are_inherited_by_the_jobs_below_them() {
     let file = parse(
         "; comment\n[global]\nbs=8k # eight\nrw=randread\n[a]\n[global]\nrw=write\n[b]\nbs=16k\n# end\n",

@@ -69,6 +69,20 @@ fn spc() {
     );
 }
 
+/// Excel and PowerShell begin a text with one.
+#[test]
+fn a_byte_order_mark_says_nothing() {
+    let text = "0,100,512,w,0.5\n1,8,4096,R,0.500001\n";
+    assert_eq!(plain("marked", &format!("\u{feff}{text}")), plain("unmarked", text));
+    let table = "time,op,lba,size\n0.1,R,8,4096\n";
+    let columns =
+        with(|options| options.columns = "time=time:s,op=op,lba=lba:sectors,size=size".parse().ok());
+    assert_eq!(
+        read("marked.csv", &format!("\u{feff}{table}"), &columns),
+        read("unmarked.csv", table, &columns)
+    );
+}
+
 #[test]
 fn msr() {
     let text = "128166372003061629,src,1,Read,8192,4096,10\n128166372003061639,src,0,Write,4096,512,20\n";

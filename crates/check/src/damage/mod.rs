@@ -42,6 +42,8 @@ pub struct DamageOptions {
     pub tries: u64,
     /// Only this try of the run with `seed`.
     pub only: Option<u64>,
+    /// Whether somebody wants it to end: it ends before the images of the next seed.
+    pub stop: fn() -> bool,
 }
 
 /// How a try ended.
@@ -111,7 +113,7 @@ fn campaign<S: Scheme + Clone>(
 ) -> Result<DamageReport, Failure> {
     let mut report = DamageReport::default();
     let (mut seed, mut done) = (options.seed, 0);
-    while done < options.tries {
+    while done < options.tries && !(options.stop)() {
         let images = Image::all::<S>(options, seed).map_err(|what| finding(options, seed, 0, what))?;
         let numbers = match options.only {
             Some(number) => number..number + 1,

@@ -38,6 +38,8 @@ pub struct SweepOptions {
     pub requests: u32,
     /// Parameters of the scheme.
     pub parameters: BTreeMap<String, String>,
+    /// Whether somebody wants the sweep to end: it ends before its next run, with what it found so far.
+    pub stop: fn() -> bool,
 }
 
 impl SweepOptions {
@@ -56,6 +58,7 @@ impl SweepOptions {
             swarm: false,
             requests: SweepOptions::REQUESTS,
             parameters: BTreeMap::new(),
+            stop: || false,
         }
     }
 }
@@ -152,7 +155,8 @@ pub fn sweep_of<S: Scheme, N: Cuttable>(
     let total = if options.only_cut.is_some() { 1 } else { options.cuts };
     let mut seed = options.seed;
     let a_run = if options.swarm { CUTS_A_SWARM_RUN } else { CUTS_A_RUN };
-    while options.budget.map_or(report.cuts < total, |budget| start.elapsed() < budget) {
+    let is_due = |cuts: u64| options.budget.map_or(cuts < total, |budget| start.elapsed() < budget);
+    while is_due(report.cuts) && !(options.stop)() {
         let before = report.cuts;
         let wanted = if options.budget.is_some() { a_run } else { (total - before).min(a_run) };
         let mut tell = |done: u64| match &options.budget {

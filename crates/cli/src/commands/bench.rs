@@ -11,6 +11,7 @@ use sim::format::{bytes, count, digits, factor, maybe, NOTHING};
 use sim::setup::{number, SchemeSpec};
 
 use super::files::{self, write};
+use super::interrupt;
 use super::progress::Bars;
 use super::stop::{say, Stop};
 use crate::table::grid::Grid;
@@ -89,7 +90,11 @@ pub(crate) fn bench(args: BenchArgs) -> Result<(), Stop> {
         Some(path) => write(path, &json()?)?,
         None => {}
     }
-    say(&tables(&report))
+    say(&tables(&report))?;
+    if interrupt::asked() {
+        return Err(Stop::Interrupted(format!("stopped after {} schemes", report.speed.schemes.len())));
+    }
+    Ok(())
 }
 
 /// Measures each scheme in a process of its own, so that none finds the memory and the caches that another
@@ -104,6 +109,7 @@ fn one_process_each(
     let all = usual.filter(|name| !ftl::schemes::LOG_BLOCK.contains(&name.as_str())).collect();
     let schemes: Vec<String> = if options.schemes.is_empty() { all } else { options.schemes.clone() };
     let mut report = Report::default();
+    interrupt::catch()?;
     for scheme in schemes {
         tell(&scheme);
         let mut child = Command::new(&program);
@@ -121,6 +127,9 @@ fn one_process_each(
             child.arg("--quick");
         }
         let output = child.stderr(Stdio::inherit()).output().map_err(Stop::user)?;
+        if interrupt::asked() {
+            break;
+        }
         if !output.status.success() {
             return Err(Stop::user(format!("the measurement of {scheme} ended with {}", output.status)));
         }

@@ -18,6 +18,7 @@ use sim::{CacheSize, Experiment};
 
 use super::compare::rehearse;
 use super::files;
+use super::interrupt;
 use super::options::threads;
 use super::progress::Bars;
 use super::stop::{note, one_line, say, Stop};
@@ -117,6 +118,7 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
         rehearse(&trial)?;
     }
     files::check(&[("--json", args.json.as_deref())], &[])?;
+    interrupt::catch()?;
     if args.seed.drawn {
         note(&format!("--seed random drew {}", args.seed.value));
     }
@@ -136,7 +138,7 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
         match (&result, args.cut) {
             // A night has hours left when it finds something; nobody should wait for them.
             (Err(failure), _) if args.budget.is_some() && !args.quiet => note(&in_words(scheme, failure)),
-            (Ok(report), None) => {
+            (Ok(report), None) if !interrupt::asked() => {
                 if let Some(what) = report.not_exercised() {
                     note(&format!("{scheme}: nothing was lost, but {what}: more cuts would say more"));
                 }
@@ -145,10 +147,7 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
         }
         result
     });
-    let mut found = Vec::new();
-    for (scheme, result) in schemes.iter().zip(results) {
-        found.push((scheme, result.ok_or_else(|| without_result(scheme))?));
-    }
+    let found = with_result(&schemes, results)?;
     if let Some((_, Err(failure))) =
         found.iter().find(|(_, found)| found.as_ref().is_err_and(|of| of.no_such_cut))
     {
@@ -165,12 +164,30 @@ pub(crate) fn check(args: CheckArgs) -> Result<(), Stop> {
     }
     match found.iter().find_map(|(scheme, result)| result.as_ref().err().map(|failure| (*scheme, failure))) {
         Some((scheme, failure)) => Err(Stop::Finding(in_words(scheme, failure))),
-        None => Ok(()),
+        None => ended(found.len(), &schemes),
     }
 }
 
-fn without_result(scheme: &SchemeSpec) -> Stop {
-    Stop::user(format!("the check of {scheme} ended without a result"))
+/// The schemes that were checked, at least in part, with what was found.
+fn with_result<R>(schemes: &[SchemeSpec], results: Vec<Option<R>>) -> Result<Vec<(&SchemeSpec, R)>, Stop> {
+    let mut found = Vec::new();
+    for (scheme, result) in schemes.iter().zip(results) {
+        match result {
+            Some(result) => found.push((scheme, result)),
+            None if interrupt::asked() => {}
+            None => return Err(Stop::user(format!("the check of {scheme} ended without a result"))),
+        }
+    }
+    Ok(found)
+}
+
+/// The end of a check that found nothing, of so many of the schemes.
+fn ended(checked: usize, schemes: &[SchemeSpec]) -> Result<(), Stop> {
+    if !interrupt::asked() {
+        return Ok(());
+    }
+    let all = schemes.len();
+    Err(Stop::Interrupted(format!("stopped: {checked} of {all} schemes were checked, the last ones in part")))
 }
 
 /// Checks the schemes, several at a time, and shows how far each is.
@@ -189,7 +206,7 @@ fn of_each<R: Send>(
         for _ in 0..threads {
             scope.spawn(|| loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(scheme) = schemes.get(index) else { break };
+                let Some(scheme) = schemes.get(index).filter(|_| !interrupt::asked()) else { break };
                 bars.begin(index, what);
                 let mut tell = |done: u64, all: u64| bars.done(index, done as f64 / all.max(1) as f64);
                 let result = run(scheme, &mut tell);
@@ -214,14 +231,17 @@ fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
             seed: args.seed.value,
             tries: args.cuts(),
             only: args.cut,
+            stop: interrupt::asked,
         };
         damage(&options, tell)
     });
     let header = ["scheme", "damaged", "right", "error", "refused", "WRONG", "PANIC"];
     let mut grid = Grid::new("Damaged images", header);
     let (mut parts, mut first) = (BTreeMap::<(&str, bool), [u64; 5]>::new(), None);
-    for (scheme, result) in schemes.iter().zip(results) {
-        match result.ok_or_else(|| without_result(scheme))? {
+    let found = with_result(schemes, results)?;
+    let checked = found.len();
+    for (scheme, result) in found {
+        match result {
             Ok(report) => {
                 let counts = Outcome::ALL.map(|outcome| whole(report.count(outcome)));
                 grid.row([scheme.to_string(), whole(report.tries())].into_iter().chain(counts));
@@ -246,28 +266,37 @@ fn check_damage(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
         by_part.row(cells.into_iter().chain(counts.map(whole)));
     }
     say(&(grid.text() + &by_part.text()))?;
-    first.map_or(Ok(()), |(scheme, failure)| Err(Stop::Finding(in_words(scheme, &failure))))
+    first.map_or_else(
+        || ended(checked, schemes),
+        |(scheme, failure)| Err(Stop::Finding(in_words(scheme, &failure))),
+    )
 }
 
 /// `ftl check --until-worn`.
 fn check_lives(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
     let what = format!("{} devices worn out", whole(args.cuts()));
     let results = of_each(args, schemes, &what, |scheme, tell| {
-        let (mut ended, mut all) = (0, WearReport::default());
+        let (mut ended, mut lived, mut all) = (0, 0, WearReport::default());
         for number in 0..args.cuts() {
+            if interrupt::asked() {
+                break;
+            }
             let life = wear_out(&scheme.name, &scheme.parameters, args.seed.value.wrapping_add(number))?;
             ended += u64::from(life.ended);
             (all.writes, all.erases) = (all.writes + life.writes, all.erases + life.erases);
-            tell(number + 1, args.cuts());
+            lived += 1;
+            tell(lived, args.cuts());
         }
-        Ok::<_, Failure>((ended, all))
+        Ok::<_, Failure>((ended, lived, all))
     });
     let header = ["scheme", "found", "devices", "worn out", "outlived the host", "pages written", "erases"];
     let (mut grid, mut first) = (Grid::new("Ends of life", header), None);
-    for (scheme, result) in schemes.iter().zip(results) {
-        let cells = match result.ok_or_else(|| without_result(scheme))? {
-            Ok((ended, WearReport { writes, erases, .. })) => {
-                let counts = [args.cuts(), ended, args.cuts() - ended, writes, erases];
+    let found = with_result(schemes, results)?;
+    let checked = found.len();
+    for (scheme, result) in found {
+        let cells = match result {
+            Ok((ended, lived, WearReport { writes, erases, .. })) => {
+                let counts = [lived, ended, lived - ended, writes, erases];
                 std::iter::once("nothing lost".to_owned()).chain(counts.map(whole)).collect()
             }
             Err(failure) => {
@@ -278,7 +307,10 @@ fn check_lives(args: &CheckArgs, schemes: &[SchemeSpec]) -> Result<(), Stop> {
         grid.row(std::iter::once(scheme.to_string()).chain(cells));
     }
     say(&grid.text())?;
-    first.map_or(Ok(()), |(scheme, failure)| Err(Stop::Finding(in_words(scheme, &failure))))
+    first.map_or_else(
+        || ended(checked, schemes),
+        |(scheme, failure)| Err(Stop::Finding(in_words(scheme, &failure))),
+    )
 }
 
 /// What to do with one of so many schemes. Each has the same share of a budget, however many run at a time.
@@ -292,6 +324,7 @@ fn sweep_options(args: &CheckArgs, scheme: &SchemeSpec, schemes: usize) -> Sweep
         swarm: args.swarm,
         requests: args.requests,
         parameters: scheme.parameters.clone(),
+        stop: interrupt::asked,
         ..SweepOptions::new(&scheme.name, args.seed.value, args.cuts())
     }
 }

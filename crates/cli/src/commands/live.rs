@@ -54,8 +54,8 @@ pub(crate) struct CreateArgs {
     /// How victims of collection are chosen
     #[arg(long, value_parser = one_of::<VictimPolicy>(), value_name = "POLICY", default_value = "greedy")]
     victims: VictimPolicy,
-    /// Level wear: what has lain while other blocks had N erases each, in the mean, is moved [default:
-    /// never]
+    /// Level wear: a block that was not erased while the others had N erases each in the mean gives its cold
+    /// data away [default: never]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     wear_gap: Option<u32>,
 }
@@ -95,7 +95,8 @@ pub(crate) struct ConvertArgs {
     /// Its memory for mapping: a share of the full table or a size [default: that of IMAGE]
     #[arg(long, value_name = "SHARE|SIZE")]
     cache: Option<CacheSize>,
-    /// It levels wear: what has lain while the others had N erases each is moved [default: as IMAGE]
+    /// It levels wear: a block that was not erased while the others had N erases each gives its cold data
+    /// away [default: as IMAGE]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     wear_gap: Option<u32>,
 }

@@ -85,7 +85,7 @@ use stop::Stop;
 
 const EXAMPLES: &str = "\
 Examples:
-  ftl compare                              page, dftl and tpftl on a 32 GiB device: what translation costs
+  ftl compare                              page, dftl and tpftl on a small device: a first look in seconds
   ftl compare --trace oltp.spc.xz          the same schemes under a recorded trace
   ftl compare jobs.fio --report out.html   a fio job file in virtual time, with a page of plots
   ftl run tpftl --synth financial1         one scheme in full detail
@@ -142,11 +142,11 @@ pub fn main() -> ExitCode {
     quiet_panics();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let ended = catch_unwind(AssertUnwindSafe(|| dispatch(&arguments)));
-    stdin::forget();
+    let copy = stdin::forget();
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(stop)) => stop.report(),
-        Err(panic) => Stop::panic(panic.as_ref(), &repeat::quoted(&arguments)).report(),
+        Ok(Err(stop)) => stop.report(copy.as_deref()),
+        Err(panic) => Stop::panic(panic.as_ref(), &repeat::quoted(&arguments)).report(copy.as_deref()),
     }
 }
 

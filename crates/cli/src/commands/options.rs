@@ -15,6 +15,7 @@ use sim::setup::{
 use sim::{CacheSize, TimingModel};
 use workload::trace::{AddressMap, Columns, Format as TraceFormat, Ratio};
 
+use super::files::is_stdout;
 use super::stdin;
 use super::stop::Stop;
 
@@ -49,6 +50,11 @@ impl Options {
         let Options { input, trace, device, time, running, .. } = self.clone();
         Ok(Setup {
             job_file: input.workload.map(stdin::as_file).transpose()?,
+            trace_source: input
+                .trace
+                .as_deref()
+                .filter(|path| is_stdout(path))
+                .map(|_| "standard input".to_owned()),
             trace: input.trace.map(stdin::as_file).transpose()?,
             synth: input.synth,
             requests: input.requests,
@@ -116,9 +122,10 @@ impl Reading {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct InputOptions {
-    /// fio job file, run in virtual time; without it, --trace and --synth: examples/double-read.fio, which
-    /// is built in, or without a device, too: examples/first-look.fio on a small device
-    #[arg(value_name = "WORKLOAD.fio", help_heading = "Arguments", conflicts_with_all = ["trace", "synth"])]
+    /// fio job file, run in virtual time, or a trace, as with --trace; without it, --trace and --synth:
+    /// examples/double-read.fio, which is built in, or without a device, too: examples/first-look.fio on a
+    /// small device
+    #[arg(value_name = "WORKLOAD", help_heading = "Arguments", conflicts_with_all = ["trace", "synth"])]
     pub(crate) workload: Option<PathBuf>,
     /// Replay a recorded block trace, `-` for standard input; format and compression are recognised
     #[arg(long, value_name = "FILE", conflicts_with = "synth")]
@@ -249,8 +256,8 @@ pub(crate) struct DeviceOptions {
     /// How victims of collection are chosen
     #[arg(long, value_parser = one_of::<VictimPolicy>(), value_name = "POLICY", default_value = "greedy")]
     pub(crate) victims: VictimPolicy,
-    /// Level the wear: move what has lain while the other blocks had N erases each in the mean, so that its
-    /// blocks are used again. A small N is even wear, and costs writes [default: never]
+    /// Level the wear: a block that was not erased while the others had N erases each in the mean gives its
+    /// cold data away, and is used again. A small N is even wear, and costs writes [default: never]
     #[arg(long, value_name = "N", value_parser = positive_32)]
     pub(crate) wear_gap: Option<u32>,
     /// Rewrite everything once in this time on the device, such as 30s, as flash needs that keeps data for
@@ -306,9 +313,9 @@ pub(crate) struct RunningOptions {
     pub(crate) threads: Option<u32>,
     /// Show the runs under way to `ftl top` and Prometheus here, such as 127.0.0.1:9100
     #[cfg(feature = "complete")]
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = super::top::address)]
     pub(crate) metrics: Option<std::net::SocketAddr>,
-    /// No progress and no notes on standard error
+    /// No progress on standard error, and no notes but of where results are
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

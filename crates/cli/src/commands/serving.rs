@@ -24,7 +24,7 @@ pub(super) struct Serving {
     #[arg(long)]
     pace: bool,
     /// Answer GET /metrics here for Prometheus, such as 127.0.0.1:9100
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = super::top::address)]
     metrics: Option<SocketAddr>,
     /// Write what the device sees as a trace: FILE.iolog (fio's) or FILE.parquet; of one image only
     #[arg(long, value_name = "FILE")]

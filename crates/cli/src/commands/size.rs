@@ -39,13 +39,7 @@ pub(crate) struct SizeArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "dftl,tpftl,cdftl,sftl")]
     schemes: Vec<SchemeSpec>,
     /// Cache sizes to try: shares of the full table (8 bytes a page), or sizes
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "0.1%,0.3%,1%,3%,10%,30%",
-        conflicts_with = "cache"
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0.1%,0.3%,1%,3%,10%,30%")]
     caches: Vec<CacheSize>,
     /// Write a picture of flash reads and mean latency by cache size
     #[arg(long, value_name = "FILE.svg")]
@@ -61,11 +55,11 @@ pub(crate) struct SizeArgs {
 /// `ftl size`.
 pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
     let SizeArgs { schemes, caches, picture, within, options } = args;
+    if let Some((option, instead)) = without_meaning(&options, picture.as_deref()) {
+        return Err(Stop::user(format!("ftl size has no {option}; {instead}")));
+    }
     let mut setup = options.setup()?;
     output::check(&options.output, &[("--picture", picture.as_deref())], &setup.files())?;
-    if options.output.output_format == Format::FioJson {
-        return Err(Stop::user("ftl size has no fio-json; give table, json or csv"));
-    }
     as_trace(&mut setup);
     let setup = setup.resolve()?;
     let began = Instant::now();
@@ -81,7 +75,9 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
     let results = sim::compare(&sweep.experiments, threads(options.running.threads), &bars);
     bars.finish();
     let (runs, left_out) = sweep.ran(results).map_err(|error| in_words(&error))?;
-    left_out.iter().for_each(|text| note(text));
+    if !options.running.quiet {
+        left_out.iter().for_each(|text| note(text));
+    }
     let all = sweep.names.len();
     let stopped = Stop::Interrupted(format!("stopped after {} of {all} runs", runs.len()));
     let Some((curve, names)) = sweep.curve(&runs, within) else { return Err(stopped) };
@@ -94,6 +90,19 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
     } else {
         Ok(())
     }
+}
+
+/// An option of a run that says nothing about sizes, and what to give in its place.
+fn without_meaning(options: &Options, picture: Option<&Path>) -> Option<(&'static str, &'static str)> {
+    let Options { device, running, output, .. } = options;
+    let given = [
+        (device.cache.is_some(), "--cache", "give the sizes to try with --caches"),
+        (running.power_cut, "--power-cut", "use ftl compare"),
+        (output.model, "--model", "use ftl compare"),
+        (output.output_format == Format::FioJson, "fio-json", "give table, json or csv"),
+        (picture.is_some_and(files::is_stdout), "--picture -", "name a file such as --picture curve.svg"),
+    ];
+    given.into_iter().find(|(given, ..)| *given).map(|(_, option, instead)| (option, instead))
 }
 
 /// A share in percent.
@@ -144,7 +153,9 @@ fn show(
     if format == Format::Table {
         say(&closing)
     } else {
-        closing.lines().skip(1).for_each(note);
+        if !options.running.quiet {
+            closing.lines().skip(1).for_each(note);
+        }
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -39,14 +40,19 @@ impl Stop {
         Stop::Finding(format!("this is a bug in ftl itself: {text}; repeat with: {command}"))
     }
 
-    /// Prints the sentence, if there is one, and gives the exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    /// Prints the sentence, if there is one, and gives the exit code. `copy` is where standard input was
+    /// kept: the sentence names it by what it is.
+    pub(crate) fn report(self, copy: Option<&Path>) -> ExitCode {
         let (sentence, code) = match self {
             Stop::User(sentence) => (sentence, 2),
             Stop::Finding(sentence) => (sentence, 1),
             Stop::Interrupted(sentence) => (sentence, INTERRUPTED),
             Stop::Shown(code) => return code,
             Stop::Unread => return ExitCode::SUCCESS,
+        };
+        let sentence = match copy {
+            Some(copy) => sentence.replace(&*copy.to_string_lossy(), "standard input"),
+            None => sentence,
         };
         // Nothing is left to do when standard error is closed, too.
         let _ = writeln!(io::stderr(), "ftl: {}", one_line(&sentence));
@@ -150,9 +156,11 @@ fn in_words(error: &clap::Error, arguments: &[OsString]) -> String {
     let help = help_of(arguments);
     match error.kind() {
         ErrorKind::UnknownArgument if option.parse::<f64>().is_ok() => {
-            let at = arguments.iter().position(|word| *word == *option).unwrap_or(0);
-            let before = arguments[at.saturating_sub(1)].to_string_lossy();
-            format!("{before} {option}: nothing here can be negative (see {help})")
+            // Of `-3%` clap names `-3`.
+            let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
+            let at = words.iter().position(|word| word.starts_with(&option)).unwrap_or(0);
+            let (before, given) = (&words[at.saturating_sub(1)], &words[at]);
+            format!("{before} {given}: nothing here can be negative (see {help})")
         }
         ErrorKind::UnknownArgument if option.starts_with('-') => {
             format!("there is no option `{option}`{} (see {help})", similar(ContextKind::SuggestedArg))

@@ -1,10 +1,11 @@
 //! `ftl study`: many runs from one file. What has ended is kept, and the same command goes on from there.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
 use sim::setup::positive_32;
-use sim::Experiment;
+use sim::{BadValue, Experiment};
 use study::{Ended, Folder, Point, Stored, Study, StudyError};
 
 use super::options::threads;
@@ -35,7 +36,7 @@ pub(crate) struct StudyArgs {
     #[arg(long, conflicts_with_all = ["point", "merge", "again"])]
     list: bool,
     /// Run these points only, by number; writes no table
-    #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "merge")]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "merge", value_parser = point)]
     point: Vec<usize>,
     /// Take over results from these folders and run nothing
     #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with = "again")]
@@ -49,6 +50,12 @@ pub(crate) struct StudyArgs {
     /// No progress and no notes on standard error
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// The number of a point.
+fn point(text: &str) -> Result<usize, BadValue> {
+    let wrong = || BadValue(format!("`{text}` is no point; write numbers as --list shows them, such as 3,7"));
+    text.parse().map_err(|_| wrong())
 }
 
 impl From<StudyError> for Stop {
@@ -67,7 +74,10 @@ pub(crate) fn study(args: &StudyArgs, again: &Again) -> Result<(), Stop> {
     }
     let chosen = match &args.point[..] {
         [] => study.points.iter().collect::<Vec<&Point>>(),
-        asked => asked.iter().map(|&number| study.point(number)).collect::<Result<_, _>>()?,
+        asked => {
+            let asked: BTreeSet<usize> = asked.iter().copied().collect();
+            asked.into_iter().map(|number| study.point(number)).collect::<Result<_, _>>()?
+        }
     };
     let folder = Folder::create(&path)?;
     let by = &again.origin().version;

@@ -56,7 +56,8 @@ pub(crate) struct TopArgs {
     once: bool,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+/// HOST:PORT, the host by number or by name.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found.ok_or_else(|| {
         format!("`{text}` is no address of metrics; give HOST:PORT as in --metrics, such as 127.0.0.1:9100")

@@ -12,6 +12,7 @@ use workload::trace::{info, write_fio_iolog, write_parquet, write_spc, Trace, Tr
 use workload::Kind;
 
 use super::files::{self, is_stdout, unwritable};
+use super::interrupt;
 use super::options::Reading;
 use super::repeat::Again;
 use super::stdin;
@@ -277,6 +278,22 @@ fn streams(args: &StreamsArgs, origin: &Origin) -> Result<(), Stop> {
     say(&format!("{}\nWritten   {}\n", found.sentence(), args.output.display()))
 }
 
+/// A file that is not written any more once the command was asked to stop.
+struct UntilAsked<W>(W);
+
+impl<W: Write> Write for UntilAsked<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if interrupt::asked() {
+            return Err(io::Error::other("the command was asked to stop"));
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 fn make(args: &MakeArgs) -> Result<(), Stop> {
     let requests = Synth::open(&args.name, args.requests, args.seed)?;
     let path = &args.output;
@@ -296,7 +313,11 @@ fn make(args: &MakeArgs) -> Result<(), Stop> {
         let written = fill(&mut out).and_then(|_| out.flush());
         return written.map_err(|error| unwritable(path, &error));
     }
-    let rows = files::write_with(path, |out| fill(out))?;
+    interrupt::catch()?;
+    let rows = files::write_with(path, |out| fill(&mut UntilAsked(out))).map_err(|stop| match stop {
+        stop if !interrupt::asked() => stop,
+        _ => Stop::Interrupted(format!("stopped, and {} was not written", path.display())),
+    })?;
     note(&format!("{} requests of {} (synthetic) in {}", whole(rows), args.name, path.display()));
     Ok(())
 }

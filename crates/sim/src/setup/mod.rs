@@ -57,13 +57,16 @@ pub use values::{
 pub struct Setup {
     /// Schemes to run, each with its parameters: one experiment for each.
     pub schemes: Vec<SchemeSpec>,
-    /// A fio job file. Without one, and without `jobs`, `trace` and `synth`, a built-in one runs:
-    /// a short one on a small device if no device is named.
+    /// A fio job file, or a trace that is not named `.fio`. Without one, and without `jobs`, `trace` and
+    /// `synth`, a built-in one runs: a short one on a small device if no device is named.
     pub job_file: Option<PathBuf>,
     /// The text of a job file.
     pub jobs: Option<JobText>,
     /// A recorded block trace.
     pub trace: Option<PathBuf>,
+    /// What results say about where the trace is from, in place of its path.
+    #[serde(skip)]
+    pub trace_source: Option<String>,
     /// The format of the trace, where its content does not tell.
     #[serde(deserialize_with = "field::format")]
     pub trace_format: Option<Format>,

@@ -26,6 +26,8 @@ const FIRST_LOOK_SHORTEN: u32 = 8;
 const DEPTH: u32 = 32;
 /// Devices among which one is chosen for a trace, smallest first.
 const CHOICE: [&str; 3] = ["tpftl-512m", "tpftl-16g", "femu-32g"];
+/// The clock counts to 2^64 ns. The last requests have a sixteenth of that to be answered in.
+const LATEST_ARRIVAL_NS: u64 = u64::MAX - u64::MAX / 16;
 /// Random reads for each entry that the mapping cache can hold.
 const SETTLING_READS: u64 = 4;
 /// The smallest cached mapping entry of any scheme, bytes.
@@ -51,6 +53,11 @@ impl Setup {
     /// # Errors
     /// A file that cannot be read, a device that is impossible, values that do not go together.
     pub fn resolve(&self) -> Result<Resolved, SetupError> {
+        if self.names_trace() {
+            let mut asked = self.clone();
+            asked.take_trace();
+            return asked.resolve();
+        }
         let mut notes = Vec::new();
         let input = Input::of(self)?;
         if self.first_look() {
@@ -88,6 +95,22 @@ impl Setup {
         check_jobs(&base)?;
         let (schemes, arrivals_end_ns) = (self.schemes.clone(), found.arrivals_end_ns);
         Ok(Resolved { base, schemes, notes, arrivals_end_ns })
+    }
+
+    /// Takes for a trace what is named as a job file and is one.
+    pub(crate) fn take_trace(&mut self) {
+        if self.names_trace() {
+            self.trace = self.job_file.take();
+        }
+    }
+
+    /// Whether the job file that is named is a trace.
+    fn names_trace(&self) -> bool {
+        let is_trace = |path: &Path| {
+            let may_be = path.extension().is_none_or(|ending| ending != "fio");
+            may_be && (self.columns.is_some() || workload::trace::detect(path).is_ok())
+        };
+        self.trace.is_none() && self.job_file.as_deref().is_some_and(is_trace)
     }
 
     fn seed(&self) -> u64 {
@@ -217,7 +240,8 @@ fn replay(
             let source = Counted { trace, requests: scan.requests };
             let measured = after(before, scan.requests, &path.display())?;
             // What the part before took is not known without reading it; the whole is the safe side.
-            (Arc::new(source), measured, stem(path), path.display().to_string(), Some(scan.duration_ns))
+            let origin = setup.trace_source.clone().unwrap_or_else(|| path.display().to_string());
+            (Arc::new(source), measured, stem(path), origin, Some(scan.duration_ns))
         }
         Input::Synth { synth, requests } => {
             let seed = setup.seed();
@@ -255,6 +279,14 @@ fn replay(
     };
     let source = if before > 0 { Arc::new(Part { source, skip: before, take: measured }) } else { source };
     let (load, arrivals, end) = load(setup, input, source, duration_ns)?;
+    if end.is_some_and(|end| end > LATEST_ARRIVAL_NS) {
+        let what = format!(
+            "is needed: the last request of {name} arrives after more than {} years, and the clock counts no further; give a pause \
+             such as 1s",
+            LATEST_ARRIVAL_NS / (365 * 24 * 3600 * 1_000_000_000)
+        );
+        return Err(SetupError::unsuitable("max-gap", what));
+    }
     Ok(Measured {
         name: format!("{name}: {} requests, {arrivals}, {how}{left_out}", whole(measured)),
         source: origin,

@@ -56,12 +56,9 @@ impl Curve {
     }
 }
 
-/// What is asked about sizes is mostly a trace: one may stand where a job file stands elsewhere, and a device
-/// that is filled in order will do.
+/// What is asked about sizes is mostly a trace, and for a trace a device that is filled in order will do.
 pub fn as_trace(setup: &mut Setup) {
-    if let Some(path) = setup.job_file.take_if(|path| workload::trace::detect(path).is_ok()) {
-        setup.trace = Some(path);
-    }
+    setup.take_trace();
     let replayed = setup.trace.is_some() || setup.synth.is_some() || setup.given.is_some();
     if setup.warm_up.is_none() && replayed {
         setup.warm_up = Some(WarmUp::Writes(workload::warm_up::FILL));

@@ -38,6 +38,8 @@ pub(super) struct Section {
 /// Splits the text into sections. fio cuts a line at the first `;` or `#`.
 pub(super) fn sections(file: &str, text: &str) -> Result<Vec<Section>, InputError> {
     let mut sections: Vec<Section> = Vec::new();
+    // Some programs begin a text with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (i, raw) in text.lines().enumerate() {
         let line = i as u64 + 1;
         let body = raw.split([';', '#']).next().unwrap_or("").trim();

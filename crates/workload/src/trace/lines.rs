@@ -56,6 +56,9 @@ impl Compression {
 /// What is looked at to recognise a format, and the longest line that is read.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// Some programs begin a text in UTF-8 with it. It says nothing.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Binary records as rows of text, and all else as it is.
 fn as_text(
     mut source: Box<dyn Read + Send>,
@@ -64,6 +67,9 @@ fn as_text(
 ) -> io::Result<(Box<dyn Read + Send>, Option<Format>)> {
     let mut start = Vec::new();
     (&mut source).take(Records::PEEK as u64).read_to_end(&mut start)?;
+    if start.starts_with(BYTE_ORDER_MARK) {
+        start.drain(..BYTE_ORDER_MARK.len());
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let records = match asked {
         None | Some(Format::Columns) if name.contains("oraclegeneral") => Some(Records::OracleGeneral),

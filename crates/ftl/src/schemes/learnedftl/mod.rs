@@ -66,7 +66,7 @@ use crate::schemes::tpftl::ClusteredTable;
 use crate::table::{mapped, Table, PROGRAM_BUFFER};
 use allocation::Allocation;
 use benefit::{Benefit, Emptied};
-use models::{entry_bytes, Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
+use models::{Format, Models, Point, ENTRY_LPNS, LEAST_POINTS};
 use nand::{Done, Lpn, Nand, Ppn, Result, Vtpn};
 use own_blocks::Blocks;
 use std::ops::Range;
@@ -402,10 +402,10 @@ impl Mapping for LearnedTable {
         let made_at_once = u64::from(table.entries_per_page() / entry_lpns + 1) * models.entry_bytes();
         let needed = beside + models.most_bytes() + made_at_once + ClusteredTable::LEAST_BYTES;
         let cache_bytes = table.cache_bytes(info.name, config, needed).map_err(|ConfigError(what)| {
-            let of_models = entry_bytes(pieces, entry_lpns, format);
+            let of_models = models.most_bytes();
             ConfigError(format!(
-                "{what}, of which models of {of_models} bytes a GTD entry take {}",
-                models.most_bytes()
+                "{what}, of which models take {of_models} ({} for each GTD entry)",
+                of_models / u64::from(entries)
             ))
         })? - beside
             - made_at_once;
