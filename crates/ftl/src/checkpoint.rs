@@ -90,8 +90,9 @@ impl Journal {
             put64(&mut self.buffer, at + 8, trim.version);
         }
         let length = HEADER + self.pending.len() * RECORD;
-        self.pending.clear();
+        // Without room for the page the trims are not durable, and the next flush says so, too.
         self.program(flash, length, Done::READY)?;
+        self.pending.clear();
         Ok(())
     }
 

@@ -89,3 +89,39 @@ fn a_device_whose_blocks_fail_together_is_worn_out() {
         }
     }
 }
+
+/// Many blocks reach their limit at once. What was acknowledged before is read after a power cut, too, and
+/// every valid page is mapped.
+#[test]
+fn a_worn_out_device_opens_after_a_power_cut() {
+    let geometry = Geometry { blocks_per_plane: 60, pages_per_block: 16, ..tiny().geometry };
+    for (geometry, exported) in [
+        (
+            Geometry {
+                channels: 1,
+                luns_per_channel: 1,
+                blocks_per_plane: 400,
+                pages_per_block: 8,
+                ..geometry.clone()
+            },
+            500,
+        ),
+        (Geometry { channels: 2, luns_per_channel: 2, ..geometry }, 600),
+    ] {
+        for info in schemes::ALL.iter().filter(|info| !schemes::LOG_BLOCK.contains(&info.name)) {
+            for seed in 1..4 {
+                let writes = phase("write", vec![short(Pattern::RandWrite, 1, 4, 2_000)]);
+                let mut experiment =
+                    experiment(DeviceSpec::tiny(geometry.clone(), exported), info.name, vec![writes]);
+                (experiment.device.endurance, experiment.seed) = (Some(20), seed);
+                (experiment.until_worn, experiment.power_cut) = (true, true);
+                experiment.cache = CacheSize::Bytes(12 << 10);
+                let run = sim::run(&experiment, &());
+                let run = run.unwrap_or_else(|error| panic!("{} with seed {seed}: {error}", info.name));
+                assert!(run.worn_out.is_some_and(|end| end.bad_blocks > 0), "{} with seed {seed}", info.name);
+                let broken: Vec<_> = run.invariants.iter().filter(|one| !one.held).collect();
+                assert!(broken.is_empty(), "{} with seed {seed}: {broken:?}", info.name);
+            }
+        }
+    }
+}

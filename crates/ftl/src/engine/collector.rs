@@ -23,6 +23,7 @@ use crate::list::NONE;
 use crate::mapping::{Mapping, Moved, Pages, Update};
 use crate::scheme::VictimPolicy;
 use crate::space::Stream;
+use crate::table::mapped;
 use nand::{Done, Lpn, Nand, Oob, PageKind, Ppn, Result, Source, Vtpn};
 use std::ops::Range;
 
@@ -403,6 +404,28 @@ fn program_copy<N: Nand, M: Mapping, P: Placement<M>>(
     Ok(Moved { lpn, slot, from, to, done })
 }
 
+impl Grouped {
+    /// The commit of the group failed half-way, at the end of the device's life: of each page and its copy
+    /// the one that is not mapped is garbage.
+    fn keep_what_is_mapped<N: Nand, M: Mapping, P>(
+        &mut self,
+        flash: &mut Flash<N>,
+        parts: &Parts<M, P>,
+        unit: Vtpn,
+    ) {
+        let units = parts.pages.units();
+        let mut entries = Vec::new();
+        parts.each_entry(flash, units.first_lpn(unit), units.lpns_in(unit), |_, entry| entries.push(entry));
+        for moved in &self.group {
+            for ppn in [moved.from, moved.to] {
+                if flash.space.is_valid(ppn) && mapped(entries[moved.slot as usize]) != Some(ppn) {
+                    flash.invalidate(ppn);
+                }
+            }
+        }
+    }
+}
+
 /// Copies that are committed when all pages are copied, unit by unit.
 #[derive(Clone, Debug)]
 pub struct Grouped {
@@ -491,7 +514,13 @@ impl<M: Update, P: Placement<M>> Copies<M, P> for Grouped {
         if self.group.is_empty() {
             return Ok(Some(Done::READY));
         }
-        let done = parts.mapping.moved(flash, &mut parts.pages, &self.group)?;
+        let done = match parts.mapping.moved(flash, &mut parts.pages, &self.group) {
+            Ok(done) => done,
+            Err(fault) => {
+                self.keep_what_is_mapped(flash, parts, unit);
+                return Err(fault);
+            }
+        };
         for moved in &self.group {
             flash.invalidate(moved.from);
         }

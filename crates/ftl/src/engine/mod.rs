@@ -113,6 +113,9 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             }
             flash.counters.foreground_collections += 1;
             self.finish_collection(flash)?;
+            if flash.is_worn() {
+                return Ok(());
+            }
         }
         flash.full = false;
         Ok(())

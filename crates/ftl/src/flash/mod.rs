@@ -16,6 +16,10 @@ const RECOVERY_BATCH: u32 = 1 << 16;
 const METADATA_ATTEMPTS: u32 = 4;
 /// Controller work after which other work may come in between, ns.
 const SLICE_NS: u64 = 5_000;
+/// A device whose reserve runs short is worn out when so many superblocks in a row have lost half of their
+/// blocks as they were erased, or when it has fewer superblocks than so many beyond what it needs.
+const LOSSES_IN_A_ROW: u32 = 2;
+const NEARLY_WORN: u64 = 6;
 
 /// A NAND array with its space management and counters.
 #[derive(Clone, Debug)]
@@ -40,6 +44,8 @@ pub struct Flash<N> {
     pub(crate) full: bool,
     /// The end of life: nothing is written for the host any more.
     worn: bool,
+    /// Superblocks erased one after the other that each lost half of their blocks or more.
+    losses_in_a_row: u32,
     /// With fewer usable pages that is reached.
     least_usable: u64,
     /// Pages that recovery has scanned.
@@ -75,6 +81,7 @@ impl<N: Nand> Flash<N> {
             ready,
             full: false,
             worn: false,
+            losses_in_a_row: 0,
             least_usable: 0,
             looked_at: 0,
             known: None,
@@ -129,6 +136,7 @@ impl<N: Nand> Flash<N> {
             ready: self.ready,
             full: self.full,
             worn: self.worn,
+            losses_in_a_row: self.losses_in_a_row,
             least_usable: self.least_usable,
             looked_at: self.looked_at,
             known: self.known,
@@ -224,6 +232,20 @@ impl<N: Nand> Flash<N> {
         let had_enough = is_used && self.least_usable <= u64::from(geometry.pages());
         self.worn |= had_enough;
         had_enough
+    }
+
+    /// Whether collection loses blocks faster than it makes room, and is about to use up its reserve: each
+    /// further loss would take from what recovery needs. Blocks of one age fail together.
+    fn runs_short(&self) -> bool {
+        let superblock = u64::from(self.nand.geometry().superblock_pages());
+        let free = self.space.free().map(|(free, _)| u64::from(self.space.capacity_of(free)));
+        let lent = self.space.free_superblocks() - self.space.free().count() as u32;
+        let free = free.sum::<u64>() + u64::from(lent) * superblock;
+        let is_below = |superblocks: u64| 4 * free < 3 * superblocks * superblock;
+        let spare = self.space.usable_pages().saturating_sub(self.least_usable);
+        let reserve = self.reserve as u64;
+        self.losses_in_a_row >= LOSSES_IN_A_ROW && is_below(reserve)
+            || spare < NEARLY_WORN * superblock && is_below(reserve.saturating_sub(1))
     }
 
     /// The completion of both.
@@ -564,9 +586,12 @@ impl<N: Nand> Flash<N> {
                 Err(fault) => return Err(fault),
             }
         }
+        let before = self.space.capacity_of(superblock);
         self.space.release(&self.nand, superblock, done);
+        let is_half_lost = 2 * self.space.capacity_of(superblock) <= before;
+        self.losses_in_a_row = if is_half_lost { self.losses_in_a_row + 1 } else { 0 };
         if is_less {
-            self.worn |= self.space.usable_pages() < self.least_usable;
+            self.worn |= self.space.usable_pages() < self.least_usable || self.runs_short();
         }
         Ok(done)
     }

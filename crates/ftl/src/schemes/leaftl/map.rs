@@ -254,9 +254,14 @@ impl Map {
             let (ppn, done) = loop {
                 self.describe(flash, stream, pages, i);
                 let (lpn, content) = (page.lpn, page.content);
-                match flash.program_with_spare(stream, lpn, content, from, &self.spare, cause, after)? {
-                    Ok(programmed) => break programmed,
-                    Err(failed) => after = failed,
+                match flash.program_with_spare(stream, lpn, content, from, &self.spare, cause, after) {
+                    Ok(Ok(programmed)) => break programmed,
+                    Ok(Err(failed)) => after = failed,
+                    Err(fault) => {
+                        // The end of the device's life: nothing maps what the run has written so far.
+                        self.points.drain(..).for_each(|(_, ppn)| flash.invalidate(Ppn(ppn)));
+                        return Err(fault);
+                    }
                 }
             };
             self.points.push((offset, ppn.0));
