@@ -130,14 +130,17 @@ impl Shape {
         Ok(self)
     }
 
-    /// Exports less, and allows more memory, until the scheme agrees.
+    /// Exports less, and allows more memory, until the scheme agrees; more than twice a table's memory only
+    /// where nothing else helps.
     fn fit<S: Scheme>(&mut self) -> Result<(), String> {
         let full_table = u64::from(self.config.exported_pages) * 16 + 4096;
         let mut refusal = String::new();
-        for less in 0..8 {
+        let steps =
+            [full_table, 4 * full_table].into_iter().flat_map(|most| (0..8).map(move |less| (most, less)));
+        for (most, less) in steps {
             let exported = self.config.exported_pages * (16 - less) / 16;
             let mut cache = self.config.cache_bytes;
-            while cache <= full_table {
+            while cache <= most {
                 let config = Config { exported_pages: exported, cache_bytes: cache, ..self.config.clone() };
                 match ftl::Device::<S, _>::open(self.array(), &config) {
                     Ok(_) => {

@@ -507,6 +507,9 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
             (self.issued_at_ns, self.issued_then) = (now_ns, 0);
         }
         self.issued_then += 1;
+        if self.issued_then <= AT_ONE_TIME {
+            return Ok(());
+        }
         let whole = u64::from(self.rig.device.nand().geometry().pages());
         match &self.jobs[job as usize].stream {
             Stream::Fio(stream) if stream.time_based() && self.issued_then > AT_ONE_TIME + 2 * whole => {

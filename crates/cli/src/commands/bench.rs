@@ -84,6 +84,9 @@ pub(crate) fn bench(args: BenchArgs) -> Result<(), Stop> {
         one_process_each(&args, &options, |what| bars.begin(0, what))?
     };
     bars.finish();
+    if report.speed.schemes.is_empty() {
+        return Err(Stop::Interrupted("stopped before a scheme was measured".to_owned()));
+    }
     let json = || Ok::<_, Stop>(sim::results::pretty(&serde_json::to_value(&report).map_err(Stop::user)?));
     match &args.json {
         Some(path) if path.as_os_str() == "-" => return say(&json()?),

@@ -48,13 +48,10 @@ impl Options {
     /// Standard input is to be the trace and cannot be read.
     pub(crate) fn setup(&self) -> Result<Setup, Stop> {
         let Options { input, trace, device, time, running, .. } = self.clone();
+        let is_piped = [&input.workload, &input.trace].into_iter().flatten().any(|path| is_stdout(path));
         Ok(Setup {
             job_file: input.workload.map(stdin::as_file).transpose()?,
-            trace_source: input
-                .trace
-                .as_deref()
-                .filter(|path| is_stdout(path))
-                .map(|_| "standard input".to_owned()),
+            trace_source: is_piped.then(|| "standard input".to_owned()),
             trace: input.trace.map(stdin::as_file).transpose()?,
             synth: input.synth,
             requests: input.requests,

@@ -430,14 +430,16 @@ impl Scheme for Leaftl {
     }
 
     fn trim<N: Nand>(&mut self, flash: &mut Flash<N>, first: Lpn, pages: u32, at: Done) -> Result<Done> {
+        let done = self.ftl.trim_units(flash, first, pages, at, |parts, flash, group, offsets, at| {
+            parts.mapping.trim(flash, &mut parts.pages, group, offsets, at)
+        })?;
+        // Not before: a trim that is refused must not bring back what these pages held before.
         let mut lpns = first.0..first.0 + pages;
         while !self.buffer.is_empty() {
             let Some(lpn) = lpns.next() else { break };
             self.buffer.remove(Lpn(lpn), at);
         }
-        self.ftl.trim_units(flash, first, pages, at, |parts, flash, group, offsets, at| {
-            parts.mapping.trim(flash, &mut parts.pages, group, offsets, at)
-        })
+        Ok(done)
     }
 
     fn flush<N: Nand>(&mut self, flash: &mut Flash<N>, at: Done) -> Result<Done> {
