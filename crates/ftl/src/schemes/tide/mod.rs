@@ -63,8 +63,8 @@
 //!   each die that it may go to. They are full sooner or later, and then hold what their bin's next log block
 //!   would; until then each has lost half a block, so they are a sixteenth of the log at most, and are opened
 //!   after a pause alone, while no merge is due. A load without pauses keeps every die busy anyway.
-//! - **Idle time makes room for twice the largest burst so far**, for 64 pages on each die at least; a long
-//!   pause, such as a rest after a load, in a sixteenth of the log. More of the log would cost more merges
+//! - **Idle time makes room for twice the largest burst so far**, for 64 pages on each die at least; a pause
+//!   in which that takes long, as after a load, in a sixteenth of the log. More of it would cost more merges
 //!   for each page, and reads wait for merges that no burst needs. One die begins, and twice as many go on
 //!   each time: pauses may be short. After more writes without a pause than the log holds it makes no room
 //!   until the host writes again: that was a load, not a burst, and reads may be all that follows.
@@ -142,7 +142,7 @@ const KEPT: u32 = 4;
 /// The part of the log that idle time makes room in for bursts of writes, and that these open, at most.
 const LOG_FOR_BURSTS: u32 = 16;
 
-/// Times in a row that the host asks for nothing in a long pause.
+/// Rounds of merges in one pause from which on it is a long one. A pause whose room is made has no more.
 const LONG_PAUSE: u32 = 256;
 /// Pages on each die that idle time makes room for before it has seen a burst of more.
 const BURST_OF_A_DIE: u32 = 64;
