@@ -89,7 +89,9 @@ impl FromStr for WarmUp {
             let known = ALL.map(|warm_up| warm_up.name).join(", ");
             let what = match amount {
                 Some(_) => {
-                    format!("there is no warm-up {name} with an amount; aged=50% and fragmented=50% have one")
+                    let with = ALL.iter().filter(|warm_up| warm_up.overwrites.is_some());
+                    let with: Vec<String> = with.map(|warm_up| format!("{}=50%", warm_up.name)).collect();
+                    format!("there is no warm-up {name} with an amount; {} have one", with.join(" and "))
                 }
                 None => format!("there is no warm-up called {name:?}; there are {known}"),
             };

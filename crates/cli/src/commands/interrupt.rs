@@ -2,7 +2,7 @@
 //! command at once. Where nothing has ended that could be kept, the first ends it, with its temporary files.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -27,16 +27,16 @@ pub(crate) fn catch() -> Result<(), Stop> {
     Ok(())
 }
 
-/// Removes a temporary file or folder when a signal ends the command: destructors do not run then. Commands
-/// that [`catch`] signals end in good order.
+/// Removes a temporary folder when a signal ends the command: destructors do not run then. Commands that
+/// [`catch`] signals end in good order.
 pub(crate) fn remove_at_end(temporary: &Path) -> Result<(), Stop> {
     let uncaught = |error| Stop::user(format!("signals cannot be caught ({error})"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(uncaught)?;
-    let temporary: PathBuf = temporary.to_owned();
+    let temporary = temporary.to_owned();
     thread::spawn(move || {
         for _ in signals.forever() {
             if ASKED.get().is_none() {
-                let _ = fs::remove_dir_all(&temporary).or_else(|_| fs::remove_file(&temporary));
+                let _ = fs::remove_dir_all(&temporary);
                 std::process::exit(i32::from(INTERRUPTED));
             }
         }

@@ -408,7 +408,7 @@ impl Grouped {
     /// The commit of the group failed half-way, at the end of the device's life: of each page and its copy
     /// the one that is not mapped is garbage.
     fn keep_what_is_mapped<N: Nand, M: Mapping, P>(
-        &mut self,
+        &self,
         flash: &mut Flash<N>,
         parts: &Parts<M, P>,
         unit: Vtpn,

@@ -54,8 +54,7 @@ impl Setup {
     /// A file that cannot be read, a device that is impossible, values that do not go together.
     pub fn resolve(&self) -> Result<Resolved, SetupError> {
         if self.names_trace() {
-            let mut asked = self.clone();
-            asked.take_trace();
+            let asked = Setup { trace: self.job_file.clone(), job_file: None, ..self.clone() };
             return asked.resolve();
         }
         let mut notes = Vec::new();
