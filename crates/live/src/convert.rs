@@ -26,13 +26,13 @@ pub struct Converted {
 }
 
 /// Makes the image `to` with what `from` holds. Nothing is written to `from`; `to` is there as a whole or not
-/// at all. `progress` hears how many bytes of how many are dealt with.
+/// at all. `progress` hears how many bytes of how many are dealt with, and says whether to go on.
 pub fn convert(
     from: &Path,
     to: &Path,
     device: &DeviceSpec,
     settings: &Settings,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Converted, LiveError> {
     let (old, _) = describe(from)?;
     if device.exported_bytes() < old.exported_bytes() {
@@ -59,7 +59,7 @@ pub fn convert(
         LiveError::Refused(format!("{}: not switched off in good order ({error})", to.display()))
     })?;
     let unnamed = format!("{}: the image cannot be given its name", to.display());
-    std::fs::hard_link(&unfinished.0, to).map_err(LiveError::host(unnamed))?;
+    nand::give_name(&unfinished.0, to).map_err(LiveError::host(unnamed))?;
     Ok(converted)
 }
 
@@ -82,7 +82,7 @@ impl Drop for Unfinished {
 fn copy(
     source: &dyn Export,
     target: &dyn Export,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Converted, LiveError> {
     let size = source.exported_bytes();
     let mut copied = 0;
@@ -97,8 +97,11 @@ fn copy(
             .request(&request, &mut [])
             .map_err(|error| LiveError::Refused(format!("writing at byte {offset} failed: {error}")))?;
         copied += range.end - range.start;
-        progress(range.end, size);
-        Ok(())
+        if progress(range.end, size) {
+            Ok(())
+        } else {
+            Err(LiveError::Stopped)
+        }
     })?;
     Ok(Converted { copied, holes: size - copied })
 }

@@ -23,6 +23,9 @@ pub enum LiveError {
         /// What the parser says of them.
         why: String,
     },
+    /// Somebody asked to stop.
+    #[error("stopped before the end")]
+    Stopped,
     /// No scheme is registered under this name.
     #[error("there is no scheme `{0}`; there are {known}", known = schemes_in_words())]
     Unknown(String),

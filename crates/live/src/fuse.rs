@@ -436,6 +436,8 @@ impl Filesystem for Disk {
             // The space is there: a device has what it exports.
             0 | FALLOC_KEEP_SIZE if end <= self.size => reply.ok(),
             0 | FALLOC_KEEP_SIZE => reply.error(Errno::ENOSPC),
+            // The size of the file is fixed.
+            FALLOC_ZERO_RANGE if end > self.size => reply.error(Errno::ENOSPC),
             _ if mode & !FALLOC_KEEP_SIZE == FALLOC_PUNCH_HOLE
                 || mode & !FALLOC_KEEP_SIZE == FALLOC_ZERO_RANGE =>
             {

@@ -44,7 +44,12 @@ pub fn publish_from(
     let bound = listener.local_addr().map_err(&wrong)?;
     let shots = Arc::new(shots);
     let accept = move || {
-        for stream in listener.incoming().flatten() {
+        for stream in listener.incoming() {
+            // Too many files are open: those that end meanwhile make room.
+            let Ok(stream) = stream else {
+                std::thread::sleep(Duration::from_millis(10));
+                continue;
+            };
             // Each client that is being answered has one, too.
             if Arc::strong_count(&shots) > MOST_CLIENTS {
                 continue;

@@ -24,8 +24,8 @@ const MOST_DELAYED: usize = 4096;
 
 /// A client whose answers are bytes of one stream, so that those due at one moment go out together.
 pub(crate) trait Outlet: Send + Sync {
-    /// Sends the bytes of so many answers.
-    fn send_due(&self, answers: usize, bytes: &[u8]);
+    /// Sends the bytes of so many answers, and then lets go of what is held. It waits for no client.
+    fn send_due(self: Arc<Self>, answers: usize, bytes: &[u8], held: Vec<Held>);
 }
 
 /// What an answer holds on to until it is sent.
@@ -153,7 +153,8 @@ fn give(export: &dyn Export, due: &mut Vec<Delayed>) {
     for answers in parts.chunk_by(|a, b| Arc::ptr_eq(&a.0, &b.0)) {
         bytes.clear();
         answers.iter().for_each(|(_, answer, _)| bytes.extend_from_slice(answer));
-        answers[0].0.send_due(answers.len(), &bytes);
+        let held = answers.iter().filter_map(|(.., held)| held.clone()).collect();
+        answers[0].0.clone().send_due(answers.len(), &bytes, held);
     }
     let now = Instant::now();
     export.waited(&mut waits.into_iter().map(|(kind, since)| (kind, nanos(now, since))));

@@ -60,8 +60,9 @@ impl Recording {
         }
     }
 
-    /// Tells of what was noted.
-    pub fn tell(&mut self) {
+    /// Tells of what was noted; of reads alone, where the image took nothing.
+    pub fn tell(&mut self, landed: bool) {
+        self.seen.retain(|seen| landed || seen.op == HostOp::Read);
         if !self.seen.is_empty() {
             (self.to)(&self.seen);
             self.seen.clear();

@@ -181,8 +181,8 @@ impl Target {
         let made = std::fs::create_dir_all(folder);
         made.map_err(LiveError::host(format!("{}: the folder cannot be made", folder.display())))?;
         let named = |ending: &str| {
-            let stem = image.file_stem().unwrap_or_default();
-            folder.join(stem).with_extension(ending)
+            let stem = image.file_stem().unwrap_or_default().to_string_lossy();
+            folder.join(format!("{stem}.{ending}"))
         };
         let make = |path: &Path| {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);

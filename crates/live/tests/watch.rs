@@ -64,6 +64,36 @@ fn a_paced_reply_never_comes_before_the_model_gives_it() {
     assert_eq!(server.stop().panic, None);
 }
 
+#[test]
+fn a_client_that_reads_no_answers_holds_up_no_other_one() {
+    let folder = Folder::new("hog");
+    let image = folder.image_with("disk", "page", |device| device.read_ns = 1000);
+    let server = Server::start_as(&folder, &[image], true);
+    let mut hog = Client::ready(&server, "disk", false);
+    hog.write(0, &[7; 1 << 18]);
+    // More than its socket holds.
+    for cookie in 0..16 {
+        hog.send(0, 0, cookie, 0, 1 << 18, &[]);
+    }
+    let mut other = Client::ready(&server, "disk", true);
+    for _ in 0..20 {
+        assert_eq!(other.read(4096, 4096), [7; 4096]);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // What is late comes in the end, whole.
+    let mut cookies: Vec<u64> = (0..16)
+        .map(|_| {
+            let reply = hog.reply(1 << 18);
+            assert_eq!((reply.error, reply.chunks), (0, vec![(0, vec![7; 1 << 18])]));
+            reply.cookie
+        })
+        .collect();
+    cookies.sort_unstable();
+    assert_eq!(cookies, (0..16).collect::<Vec<_>>());
+    drop((hog, other));
+    assert_eq!(server.stop().panic, None);
+}
+
 fn get(at: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(at).unwrap();
     let _ = stream.write_all(request.as_bytes());

@@ -50,7 +50,7 @@ pub use energy::{Energy, EnergyModel};
 #[doc(hidden)]
 pub use file::forge;
 pub use file::{
-    describe, image_parts, Description, Fetch, FileNand, ImageError, ImageFile, Medium, Mounted, Reader,
-    Salvage, Salvaged, Scrub, Scrubbed,
+    describe, give_name, image_parts, Description, Fetch, FileNand, ImageError, ImageFile, Medium, Mounted,
+    Reader, Salvage, Salvaged, Scrub, Scrubbed,
 };
 pub use sim::{SimNand, SimOptions, WearSpread};

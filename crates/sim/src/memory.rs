@@ -1,5 +1,7 @@
 //! How much memory a run takes, and how much there is.
 
+use nand::DeviceSpec;
+
 use crate::spec::Experiment;
 
 /// Memory that a run takes for each physical page, bytes: the array has 9, and the tables of the hungriest
@@ -8,7 +10,12 @@ const BYTES_A_PAGE: u64 = 16;
 
 /// Memory that a run of the experiment takes, bytes.
 pub fn need(experiment: &Experiment) -> u64 {
-    let geometry = &experiment.device.geometry;
+    need_of(&experiment.device)
+}
+
+/// Memory that a device takes, simulated or live, bytes.
+pub fn need_of(device: &DeviceSpec) -> u64 {
+    let geometry = &device.geometry;
     let pages = u64::from(geometry.blocks()) * u64::from(geometry.pages_per_block);
     pages.saturating_mul(BYTES_A_PAGE)
 }

@@ -11,6 +11,8 @@ use sim::format::{bytes, time, whole};
 use sim::setup::{positive_32, SchemeSpec};
 use sim::CacheSize;
 
+use super::interrupt;
+use super::memory;
 use super::options::one_of;
 use super::serving::{watch_signals, Serving};
 use super::stop::{note, say, Stop};
@@ -140,6 +142,7 @@ pub(crate) fn create(args: CreateArgs) -> Result<(), Stop> {
     if let Some(bytes) = args.export {
         device = device.with_exported_bytes(bytes)?;
     }
+    memory::check_device(&device)?;
     let cache = args.cache.unwrap_or(device.sram_bytes.map_or(CacheSize::Share(0.03), CacheSize::Bytes));
     let mut settings = Settings::new(&args.scheme.name, cache.bytes(device.exported_pages)?);
     settings.parameters = args.scheme.parameters;
@@ -174,7 +177,14 @@ pub(crate) fn convert(args: ConvertArgs) -> Result<(), Stop> {
         settings.cache_bytes = cache.bytes(device.exported_pages)?;
     }
     settings.wear_gap = args.wear_gap.unwrap_or(settings.wear_gap);
-    let converted = live::convert(&args.image, &args.new, &device, &settings, &mut |_, _| {})?;
+    memory::check_device(&device)?;
+    interrupt::catch()?;
+    let converted =
+        live::convert(&args.image, &args.new, &device, &settings, &mut |_, _| !interrupt::asked());
+    let converted = match converted {
+        Err(LiveError::Stopped) => return Err(Stop::Interrupted("stopped; no image was made".to_owned())),
+        converted => converted?,
+    };
     say(&format!(
         "{}  copied    {}; {} hold nothing\n",
         described(&args.new, &device, &settings),
@@ -227,7 +237,7 @@ pub(crate) fn serve(args: ServeArgs) -> Result<(), Stop> {
     let stop = ServerStop::new()?;
     watch_signals(&stop)?;
     let devices = args.serving.switch_on(&args.images)?;
-    devices.greet("export", &listening(&listeners))?;
+    devices.greet("export", &listening(&listeners));
     let ended = serve_nbd(&listeners, devices.served().to_vec(), &stop)?;
     devices.switch_off(ended.panic)
 }

@@ -56,10 +56,8 @@ pub(crate) fn mount(args: MountArgs) -> Result<(), Stop> {
     };
     if refused.is_none() {
         let at = attached.as_ref().map(|attached| format!("  loop      {}\n", attached.device().display()));
-        device.greet(
-            "device",
-            &format!("{}  mounted   {}\n", at.unwrap_or_default(), mounted.file().display()),
-        )?;
+        let at = at.unwrap_or_default();
+        device.greet("device", &format!("{at}  mounted   {}\n", mounted.file().display()));
     }
     let used = format!("{} is in use; it is switched off when it no longer is", args.dir.display());
     let panic = mounted.run(&stop, attached.as_ref(), &mut || note(&used))?;

@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use sim::format::{bytes, digits, percent, time, whole};
 use sim::setup::time_ns;
 
+use super::memory;
 use super::record::{check_name, Recording};
 use super::stop::{note, say, Stop, INTERRUPTED};
 
@@ -33,7 +34,7 @@ pub(super) struct Serving {
     #[arg(long, conflicts_with = "scrub")]
     read_only: bool,
     /// Read and verify all of the image in this time, such as 24h, beside clients and again and again
-    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    #[arg(long, value_name = "TIME", value_parser = period)]
     scrub: Option<u64>,
     /// Say nothing but errors
     #[arg(long, short)]
@@ -86,10 +87,13 @@ impl Serving {
         if let Some(period) = self.scrub {
             served.iter().for_each(|one| one.export.scrub_every(Duration::from_nanos(period)));
         }
-        let recording = self.record.as_deref().map(|file| Recording::start(file, served[0].export.as_ref()));
-        let recording = recording.transpose()?;
-        let metrics = self.metrics.map(|address| live::publish(address, served.clone())).transpose()?;
-        Ok(Devices { served, metrics, recording, unserved, quiet: self.quiet })
+        let mut devices = Devices { served, metrics: None, recording: None, unserved, quiet: self.quiet };
+        let served = &devices.served;
+        devices.metrics = self.metrics.map(|address| live::publish(address, served.clone())).transpose()?;
+        let recording = self.record.as_deref();
+        let recording = recording.map(|file| Recording::start(file, served[0].export.as_ref()));
+        devices.recording = recording.transpose()?;
+        Ok(devices)
     }
 }
 
@@ -105,9 +109,9 @@ impl Devices {
     }
 
     /// Says what is served, each one as a `word`; `place` says where.
-    pub(super) fn greet(&self, word: &str, place: &str) -> Result<(), Stop> {
+    pub(super) fn greet(&self, word: &str, place: &str) {
         if self.quiet {
-            return Ok(());
+            return;
         }
         let mut out = String::new();
         for Served { name, export, description } in &self.served {
@@ -116,12 +120,12 @@ impl Devices {
         if let Some(at) = self.metrics {
             out += &format!("  metrics   http://{at}/metrics\n");
         }
-        say(&(out + place))
+        tell(&(out + place));
     }
 
     /// Switches them off in good order and says what they did. `panic`: what went wrong within, if anything
     /// did; it does not keep the devices that it spared from being switched off.
-    pub(super) fn switch_off(self, panic: Option<String>) -> Result<(), Stop> {
+    pub(super) fn switch_off(mut self, panic: Option<String>) -> Result<(), Stop> {
         let mut first = panic.map(|panic| {
             Stop::Finding(format!(
                 "the scheme or the array panicked: {panic}; what was acknowledged is in the image, the next start \
@@ -137,7 +141,7 @@ impl Devices {
                             true => "closed; nothing was written to its image",
                             false => "switched off in good order",
                         };
-                        say(&farewell(name, how, &snapshot))?;
+                        tell(&farewell(name, how, &snapshot));
                     }
                 }
                 Err(error) => {
@@ -147,28 +151,53 @@ impl Devices {
                 }
             }
         }
-        if let Some(stop) = first.or(self.unserved) {
+        if let Some(stop) = first.or(self.unserved.take()) {
             return Err(stop);
         }
-        match self.recording.map(Recording::finish).transpose()? {
-            Some(said) if !self.quiet => say(&said),
-            _ => Ok(()),
+        if let Some(said) = self.recording.take().map(Recording::finish).transpose()?.filter(|_| !self.quiet)
+        {
+            tell(&said);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Devices {
+    /// An error keeps no device from being switched off.
+    fn drop(&mut self) {
+        for Served { export, .. } in &self.served {
+            let _ = export.power_off();
         }
     }
 }
 
+/// Says something to whoever reads standard output. A device is served whether or not anybody does.
+fn tell(text: &str) {
+    let _ = say(text);
+}
+
 /// Opens an image and says what was found.
 fn open(image: &Path, how: Opening, quiet: bool) -> Result<Served, Stop> {
+    memory::check_device(&live::describe(image)?.0)?;
     let (export, opened) = live::open(image, how)?;
     if !quiet {
-        say(&recovered(image, &opened))?;
+        tell(&recovered(image, &opened));
         if how.read_only {
-            say("  read-only nothing is written to the image; what recovery does stays in memory\n")?;
+            tell("  read-only nothing is written to the image; what recovery does stays in memory\n");
         }
     }
     let (device, settings) = live::describe(image)?;
     let description = format!("{} with {}", device.name, settings.scheme);
     Ok(Served { name: name_of(image), description, export })
+}
+
+/// A time that is not 0.
+fn period(text: &str) -> Result<u64, String> {
+    match time_ns(text) {
+        Ok(0) => Err("0 would read without end; give a time such as 24h".to_owned()),
+        Ok(ns) => Ok(ns),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The first signal stops the server in good order, the second one at once.

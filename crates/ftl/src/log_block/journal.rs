@@ -163,6 +163,11 @@ impl Core {
         }
     }
 
+    /// Whether every trim is on flash.
+    pub(super) fn is_journal_written(&self) -> bool {
+        self.journal.pending.is_empty()
+    }
+
     /// Writes a checkpoint and erases the metadata that it makes obsolete.
     pub(super) fn checkpoint<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
         let obsolete = std::mem::take(&mut self.journal.blocks);

@@ -617,7 +617,11 @@ impl<P: Policy> Scheme for LogBlock<P> {
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done, Fault> {
-        self.core.checkpoint(flash)
+        match self.core.checkpoint(flash) {
+            // Without room for a checkpoint the next start searches what was written since the last one.
+            Err(Fault::WornOut { .. }) if self.core.is_journal_written() => Ok(flash.settle()),
+            done => done,
+        }
     }
 
     fn mapping<N: Nand>(&self, flash: &Flash<N>, each: &mut dyn FnMut(Lpn, Ppn)) {

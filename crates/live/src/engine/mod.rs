@@ -197,10 +197,10 @@ impl<S: Scheme + Send, M: Medium> Export<M> for Engine<S, M> {
             };
             answers.push(answer);
         }
-        if let Some(recording) = &mut core.recording {
-            recording.tell();
-        }
         landing = core.land();
+        if let Some(recording) = &mut core.recording {
+            recording.tell(landing.is_ok());
+        }
         if let Err(error) = landing {
             for (answer, request) in answers.iter_mut().zip(batch) {
                 if request.op != Op::Read && answer.is_ok() {

@@ -52,9 +52,6 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         if end.is_none_or(|end| end > exported_bytes) {
             return Err(IoError::Outside);
         }
-        if let Some(recording) = &mut self.recording {
-            recording.see(request);
-        }
         let (at, arrived) = self.clock.arrive(self.device.nand_mut().timing(), waiting);
         let number = reads.cells.len();
         let result = match request.op {
@@ -77,6 +74,10 @@ impl<S: Scheme, M: Medium> Core<S, M> {
         let ticket = self.clock.watch(timing, kind, arrived, result.unwrap_or(at));
         if let Some(last) = reads.tickets.last_mut() {
             *last = self.clock.paced().then_some(ticket);
+        }
+        let is_taken = !matches!(result, Err(IoError::Full | IoError::ReadOnly));
+        if let Some(recording) = self.recording.as_mut().filter(|_| is_taken) {
+            recording.see(request);
         }
         result?;
         Ok(match request.op {

@@ -155,10 +155,15 @@ fn accept(listeners: &Listeners, shared: &Arc<Shared>, stop: &Stop) -> Result<()
         if waiting.last().is_some_and(|stop| !stop.revents().is_empty()) {
             return Ok(());
         }
+        let before = shared.clients().served;
         for listener in &listeners.all {
             while let Some(stream) = listener.accept() {
                 admit(shared, stream);
             }
+        }
+        if shared.clients().served == before {
+            // Too many files are open: those that end meanwhile make room.
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }

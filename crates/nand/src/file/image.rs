@@ -2,10 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, RenameFlags};
+use rustix::fs::{FlockOperation, OFlags, RenameFlags};
+use rustix::io::Errno;
 
 use super::format::{header, parse_header, BadHeader, FORMAT, HEADER_AT, HEADER_BYTES};
 use super::medium::Medium;
@@ -103,11 +104,12 @@ pub(super) fn make_file(
     let file = file.map_err(failed(path, "the image cannot be made"))?;
     let named = fill(&file).and_then(|()| {
         file.sync_all().map_err(failed(path, "the image cannot be made durable"))?;
-        let cwd = rustix::fs::CWD;
-        match rustix::fs::renameat_with(cwd, &temporary, cwd, path, RenameFlags::NOREPLACE) {
+        match give_name(&temporary, path) {
             Ok(()) => Ok(()),
-            Err(rustix::io::Errno::EXIST) => Err(ImageError::Exists(path.to_owned())),
-            Err(error) => Err(failed(path, "the image cannot be given its name")(error.into())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(ImageError::Exists(path.to_owned()))
+            }
+            Err(error) => Err(failed(path, "the image cannot be given its name")(error)),
         }
     });
     if named.is_err() {
@@ -120,9 +122,36 @@ pub(super) fn make_file(
     synced.map_err(failed(path, "the folder of the image cannot be made durable"))
 }
 
+/// Gives a file a name that no other has. Where the file system cannot rename so (NFS), by a second link.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`], and what the file system says.
+pub fn give_name(from: &Path, to: &Path) -> io::Result<()> {
+    let cwd = rustix::fs::CWD;
+    match rustix::fs::renameat_with(cwd, from, cwd, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            rustix::fs::link(from, to)?;
+            rustix::fs::unlink(from)?;
+            Ok(())
+        }
+        done => Ok(done?),
+    }
+}
+
+/// Opens a file that holds bytes, and not a pipe, which might never open.
+fn open_regular(path: &Path, write: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(write).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_fifo() || kind.is_socket() || kind.is_char_device() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    Ok(file)
+}
+
 /// Opens an image for this process alone, or with others to be read.
 pub(super) fn open_file(path: &Path, read_only: bool) -> Result<File, ImageError> {
-    let file = match OpenOptions::new().read(true).write(!read_only).open(path) {
+    let file = match open_regular(path, !read_only) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(ImageError::Missing(path.to_owned()));
@@ -136,14 +165,14 @@ pub(super) fn open_file(path: &Path, read_only: bool) -> Result<File, ImageError
     };
     match rustix::fs::flock(&file, lock) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(ImageError::Locked(path.to_owned())),
+        Err(Errno::WOULDBLOCK) => Err(ImageError::Locked(path.to_owned())),
         Err(error) => Err(failed(path, "the image cannot be locked")(error.into())),
     }
 }
 
 /// Reads what an image says of itself, in use or not.
 pub fn describe(path: &Path) -> Result<Description, ImageError> {
-    match File::open(path) {
+    match open_regular(path, false) {
         Ok(file) => read_header(&file, path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ImageError::Missing(path.to_owned())),
         Err(error) => Err(failed(path, "the image cannot be opened")(error)),

@@ -52,13 +52,13 @@ use crate::{
 
 use copies::Repair;
 use format::{BlockRecord, Boot, PageRecord, Places, State, COPIES, STATE_AT};
-use held::Held;
+use held::Layers;
 use stage::Stage;
 use vouch::Vouch;
 
 #[doc(hidden)]
 pub use forge::forge;
-pub use image::{describe, Description, ImageError};
+pub use image::{describe, give_name, Description, ImageError};
 pub use medium::Medium;
 pub use mount::Mounted;
 pub use readers::{Fetch, Reader};
@@ -112,8 +112,10 @@ pub struct FileNand<M: Medium = ImageFile> {
     crcs: Vec<u32>,
     vouch: Vouch,
     stage: Stage,
-    /// What waits for [`FileNand::begin`].
-    held: Option<Held>,
+    /// What opening mends. Until [`FileNand::begin`], nothing is written.
+    held: Option<Vec<Repair>>,
+    /// What was staged earlier, and could not be written yet, or was not to be.
+    layers: Layers,
     blank: Bytes,
     /// The controller's page buffer, and which page it holds.
     buffer: Vec<u8>,
@@ -206,7 +208,8 @@ impl<M: Medium> FileNand<M> {
             crcs,
             vouch,
             stage: Stage::default(),
-            held: Some(Held::new(repairs)),
+            held: Some(repairs),
+            layers: Layers::default(),
             blank: Bytes::from(vec![0; page_bytes]),
             buffer: vec![0; page_bytes],
             buffered: NO_PAGE,
@@ -259,12 +262,13 @@ impl<M: Medium> FileNand<M> {
             return Ok(());
         }
         self.vouch.mark(self.sequence);
-        self.stage.land(&*self.medium, &self.places, &self.blocks)
+        self.land_layers()?;
+        self.stage.land(&*self.medium, &self.places)
     }
 
     /// Pages that wait in memory to be written to the image.
     pub fn staged_pages(&self) -> usize {
-        self.stage.pages()
+        self.stage.pages() + self.layers.pages()
     }
 
     /// The medium, to be synced without holding the array up.
@@ -325,12 +329,11 @@ impl<M: Medium> FileNand<M> {
     fn reclaim(&mut self) -> io::Result<()> {
         let sequence = self.sequence;
         self.vouch.mark(sequence);
-        match &mut self.held {
-            Some(held) => held.put_aside(&mut self.stage, sequence),
-            None => {
-                self.land()?;
-                self.make_durable(sequence)?;
-            }
+        if self.held.is_none() && self.land().is_ok() {
+            self.make_durable(sequence)?;
+        } else {
+            // Also where the file system is full: an operation that has begun goes on in memory.
+            self.layers.put_aside(&mut self.stage, sequence);
         }
         self.readers.wait();
         // Reads of this batch have no reader yet: what they were sent to is kept in memory.
@@ -354,7 +357,7 @@ impl<M: Medium> FileNand<M> {
     /// The data of a page that are not in the file yet.
     #[inline]
     fn staged(&self, ppn: Ppn) -> Option<&Bytes> {
-        self.stage.get(ppn).or_else(|| self.held.as_ref().and_then(|held| held.get(ppn)))
+        self.stage.get(ppn).or_else(|| self.layers.get(ppn))
     }
 
     /// The data of a page, wherever they are, and whether they are whole.
@@ -562,12 +565,12 @@ impl<M: Medium> Nand for FileNand<M> {
     ) -> Result<Done, Fault> {
         let (block, _) = self.geometry().block_of(ppn);
         let erased = self.blocks.get(block.0 as usize).map_or(0, |record| record.erased);
-        let is_short = self.stage.pages() >= MOST_STAGED;
+        let is_short = self.staged_pages() >= MOST_STAGED;
         // A medium that takes no more is found out by whoever lands what is staged, not here.
         if erased > self.reusable && self.reclaim().is_err() {
             return Err(Fault::Medium);
         }
-        if is_short && self.land_or_hold().is_err() && self.stage.pages() >= 8 * MOST_STAGED {
+        if is_short && self.land_or_hold().is_err() && self.staged_pages() >= 8 * MOST_STAGED {
             return Err(Fault::Medium);
         }
         let result = self.sim.program(ppn, oob, class, from, after);
@@ -599,8 +602,8 @@ impl<M: Medium> Nand for FileNand<M> {
             erases: record.erases.saturating_add(1),
             bad: record.bad,
         };
+        self.stage.block(block, *record);
         self.vouch.erase(block, self.sequence);
-        self.stage.block(block);
         if self.buffered != NO_PAGE && self.geometry().block_of(self.buffered).0 == block {
             self.buffered = NO_PAGE;
         }
@@ -609,8 +612,9 @@ impl<M: Medium> Nand for FileNand<M> {
 
     fn retire(&mut self, block: Pbn) {
         self.sim.retire(block);
-        self.blocks[block.0 as usize].bad = true;
-        self.stage.block(block);
+        let record = &mut self.blocks[block.0 as usize];
+        record.bad = true;
+        self.stage.block(block, *record);
     }
 
     #[inline]

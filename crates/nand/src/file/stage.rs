@@ -49,7 +49,8 @@ pub(super) struct Stage {
     runs: Vec<Run>,
     /// Emptied runs, kept for their memory.
     emptied: Vec<Run>,
-    blocks: Vec<Pbn>,
+    /// Blocks whose record changed, with what it became.
+    blocks: Vec<(Pbn, BlockRecord)>,
     pages: usize,
 }
 
@@ -90,8 +91,8 @@ impl Stage {
     }
 
     /// Notes that the record of a block changed.
-    pub fn block(&mut self, block: Pbn) {
-        self.blocks.push(block);
+    pub fn block(&mut self, block: Pbn, record: BlockRecord) {
+        self.blocks.push((block, record));
     }
 
     /// The data of a page that is not in the file yet.
@@ -101,12 +102,7 @@ impl Stage {
     }
 
     /// Writes everything. What could not be written stays.
-    pub fn land<M: Medium>(
-        &mut self,
-        medium: &M,
-        places: &Places,
-        records: &[BlockRecord],
-    ) -> io::Result<()> {
+    pub fn land<M: Medium>(&mut self, medium: &M, places: &Places) -> io::Result<()> {
         while let Some(run) = self.runs.last() {
             run.write_data(medium, places.data(run.first))?;
             if run.mirrored {
@@ -130,13 +126,13 @@ impl Stage {
             }
         }
         // After the pages: an erase is only given when what it waits for has been.
-        while let Some(&block) = self.blocks.last() {
-            let record = records[block.0 as usize].bytes(block.0);
+        for (block, record) in &self.blocks {
+            let record = record.bytes(block.0);
             for copy in 0..COPIES {
                 medium.write_at(&[IoSlice::new(&record)], places.block(copy, block.0))?;
             }
-            self.blocks.pop();
         }
+        self.blocks.clear();
         Ok(())
     }
 }
