@@ -293,9 +293,11 @@ impl Host {
     fn idle<S: Scheme>(&mut self, session: &mut Session<S>) -> Result<(), String> {
         self.wait_for_all(session);
         let rewrite = S::REWRITES && self.dice.once_in(3);
+        // At times less than a superblock, at times several.
+        let due = 1 << self.dice.between(0, 12);
         for _ in 0..self.dice.between(1, 6) {
             let device = &mut session.device;
-            let work = if rewrite { device.rewrite() } else { device.idle() };
+            let work = if rewrite { device.rewrite(due) } else { device.idle() };
             let busy = work.map_err(|fault| format!("idle: {fault}"))?;
             let Some(done) = busy else { break };
             if !self.dice.once_in(3) {
@@ -437,6 +439,19 @@ impl<S: Scheme> Session<S> {
             return Err(format!(
                 "{by_reads} host reads by flash reads, but {} host reads",
                 counters.host_reads
+            ));
+        }
+        let least: u64 = (0..).zip(counters.host_reads_by_flash_reads).map(|(n, reads)| n * reads).sum();
+        if counters.flash_reads_waited_for < least {
+            return Err(format!(
+                "host reads waited for {} flash reads, but for {least} at least by their shares",
+                counters.flash_reads_waited_for
+            ));
+        }
+        if counters.replaced_dirty > counters.replaced {
+            return Err(format!(
+                "{} dirty entries replaced, but {} entries",
+                counters.replaced_dirty, counters.replaced
             ));
         }
         Ok(())

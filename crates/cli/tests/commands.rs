@@ -264,7 +264,7 @@ fn every_clock_and_warm_up_runs() {
         ("none", "none"),
         ("fill", "fill: "),
         ("learnedftl", "learnedftl: "),
-        ("steady", "random reads, which clean the mapping cache"),
+        ("steady", "random reads, which put out what is dirty in the mapping cache"),
         (TRACE, "oltp-sample"),
     ] {
         let call = ["run", "page", &jobs, "--device", DEVICE, "--warm-up", warm_up];

@@ -113,6 +113,8 @@ pub struct Counters {
     pub host_trims: u64,
     /// Host page reads by the flash reads they waited for, one after the other: 0, 1, 2, 3, 4 or more.
     pub host_reads_by_flash_reads: [u64; 5],
+    /// The flash reads that these waited for, all together.
+    pub flash_reads_waited_for: u64,
     /// Mapping lookups and updates by host pages.
     pub lookups: u64,
     /// Of these, answered from the cached mapping table (or the whole table).
@@ -191,7 +193,7 @@ impl Counters {
     /// Mapping lookups and updates by host pages that needed no flash read.
     #[inline]
     pub fn hits(&self) -> u64 {
-        self.cmt_hits + self.page_hits + self.model_hits
+        self.cmt_hits + self.page_hits + self.model_hits + self.model_updates
     }
 
     /// Flash pages read, whatever the cause and the kind of the page.

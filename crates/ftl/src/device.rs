@@ -302,11 +302,11 @@ impl<S: Scheme, N: Nand> Device<S, N> {
     ///
     /// # Errors
     /// As [`Device::idle`].
-    pub fn rewrite(&mut self) -> Result<Option<Done>, Fault> {
+    pub fn rewrite(&mut self, due: u32) -> Result<Option<Done>, Fault> {
         if self.flash.is_worn() {
             return Ok(None);
         }
-        self.mending(|scheme, flash| scheme.rewrite(flash))
+        self.mending(|scheme, flash| scheme.rewrite(flash, due))
     }
 
     /// Prepares for an orderly power-off, as [`Scheme::power_off`].

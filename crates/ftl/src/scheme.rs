@@ -250,9 +250,9 @@ pub trait Scheme: Sized {
     fn idle<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>, Fault>;
 
     /// Rewrites a page in each parallel unit of what has lain longest, as flash needs that keeps data for
-    /// long. The world calls it as often as the whole array is to be rewritten in its period. `None`:
-    /// there is nothing to rewrite, or no room.
-    fn rewrite<N: Nand>(&mut self, _flash: &mut Flash<N>) -> Result<Option<Done>, Fault> {
+    /// long. The whole array is to be rewritten once in a period, and `due` is the part of it, in pages, for
+    /// which the time has come since the last call. `None`: there is nothing to rewrite yet, or no room.
+    fn rewrite<N: Nand>(&mut self, _flash: &mut Flash<N>, _due: u32) -> Result<Option<Done>, Fault> {
         Ok(None)
     }
 

@@ -105,6 +105,15 @@ fn what_was_written_in_streams_is_read_once_from_little_memory() {
         "{once} of the reads take one flash read; a table of 80,000 bytes for a budget of {BUDGET}"
     );
     assert!(counters.model_hits > u64::from(EXPORTED) * 8 / 10, "{}", counters.model_hits);
+    // A write needs no flash read either, where a model knows the page that it replaces.
+    bed.0.take_counters();
+    (0..100).for_each(|lpn| bed.ask(HostOp::Write, lpn, 1));
+    let counters = bed.0.counters();
+    let from_flash = counters.lookups - counters.hits();
+    assert!(
+        counters.model_updates > 50 && from_flash <= counters.reads_by(Cause::Translation),
+        "{counters:?}"
+    );
 }
 
 #[test]

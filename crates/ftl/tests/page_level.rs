@@ -62,6 +62,21 @@ fn configurations_without_room_are_refused_in_one_sentence() {
 }
 
 #[test]
+fn everything_is_rewritten_once_in_a_period_however_much_idle_time_there_is() {
+    let mut device = open::<PageMap>(&Config::new(800, 4096)).expect("room");
+    (0..800).for_each(|lpn| drop(ask(&mut device, HostOp::Write, lpn, 1)));
+    let (pages, units) = (4 * 40 * 8, 4);
+    for _ in 0..3 * pages / units {
+        device.rewrite(units).expect("room");
+        while device.idle().expect("room").is_some() {}
+    }
+    let c = device.counters();
+    assert_eq!(c.rewrites, 3 * 40, "superblocks in three periods");
+    let copied = c.programs_by(Cause::Rewrite);
+    assert!((3 * 800..5 * 800).contains(&copied), "{copied}");
+}
+
+#[test]
 fn the_ideal_map_makes_no_mapping_traffic_and_one_read_a_page() {
     let mut device = open::<PageMap>(&Config::new(800, 4096)).expect("room");
     device.take_counters();
@@ -105,6 +120,7 @@ fn a_miss_reads_once_and_a_dirty_victim_costs_a_read_and_a_program_more() {
     let c = device.counters();
     assert_eq!((c.replaced, c.replaced_dirty), (1, 1));
     assert_eq!(c.host_reads_by_flash_reads, [0, 0, 0, 1, 0], "write-back reads, load reads, data");
+    assert_eq!(c.flash_reads_waited_for, 3);
     assert_eq!(c.programs_by(Cause::Translation), 1);
 }
 

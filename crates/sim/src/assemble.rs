@@ -131,14 +131,17 @@ fn flash_by_cause(c: &Counters) -> ByCause {
 }
 
 fn host_reads(c: &Counters) -> HostReads {
-    let by_flash_reads = c.host_reads_by_flash_reads;
-    let flash_reads = (0..).zip(by_flash_reads).map(|(reads, count): (u64, u64)| reads * count).sum();
-    HostReads { by_flash_reads, flash_reads }
+    HostReads { by_flash_reads: c.host_reads_by_flash_reads, flash_reads: c.flash_reads_waited_for }
 }
 
 fn mapping(c: &Counters) -> MappingCounts {
     let hits = c.hits();
-    let levels = [("cmt", c.cmt_hits), ("page", c.page_hits), ("model", c.model_hits)];
+    let levels = [
+        ("cmt", c.cmt_hits),
+        ("page", c.page_hits),
+        ("model", c.model_hits),
+        ("model_updates", c.model_updates),
+    ];
     MappingCounts {
         lookups: c.lookups,
         hits,

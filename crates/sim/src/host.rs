@@ -199,6 +199,8 @@ pub(crate) struct Host<'a, S: Scheme, T: Timed> {
     /// Jobs that still issue, and arrivals still to come.
     active: u32,
     rewrite_every_ns: Option<u64>,
+    /// Pages that are due to be rewritten, and of which the scheme was not told yet.
+    rewrite_due: u32,
     rewriting: bool,
     rests: bool,
     idle_asked: bool,
@@ -232,6 +234,7 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
             arrivals,
             software: plan.software,
             rewrite_every_ns: plan.rewrite_every_ns,
+            rewrite_due: 0,
             rewriting: false,
             rests: plan.rests,
             idle_asked: false,
@@ -564,11 +567,27 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
             }
         }
         if this.state == State::Quiescing && this.in_flight == 0 {
-            this.state = State::Thinking;
             let until_ns = now_ns + this.think_ns;
+            // Nobody thinks behind the last request: the phase ends with it.
+            if until_ns >= this.end_ns || !self.has_more(job)? {
+                self.jobs[job as usize].state = State::Over;
+                self.active -= 1;
+                return Ok(());
+            }
+            self.jobs[job as usize].state = State::Thinking;
             self.rig.clock().alarm(until_ns, AWAKE << TAG_SHIFT | job);
         }
         self.issue_all(job)
+    }
+
+    /// Whether a job has another request to issue.
+    fn has_more(&mut self, job: u32) -> Result<bool, Stop> {
+        let this = &mut self.jobs[job as usize];
+        if this.ring.waiting().0.is_empty() {
+            this.ring.draw(&mut this.stream).map_err(Stop::Input)?;
+            expect_all(self.rig, self.page_shift, &this.ring);
+        }
+        Ok(!self.jobs[job as usize].ring.waiting().0.is_empty())
     }
 
     // ---- arrivals ----
@@ -642,8 +661,9 @@ impl<'a, S: Scheme, T: Timed> Host<'a, S, T> {
     /// Lets the scheme rewrite some pages, unless it has not done with the last ones.
     #[cold]
     fn rewrite(&mut self) -> Result<(), Stop> {
+        self.rewrite_due += self.rig.device.nand().geometry().units();
         if !self.rewriting && !self.over() {
-            if let Some(done) = unasked(self.rig.device.rewrite())? {
+            if let Some(done) = unasked(self.rig.device.rewrite(std::mem::take(&mut self.rewrite_due)))? {
                 self.rewriting = true;
                 self.rig.clock().watch(done, REWRITTEN);
             }

@@ -284,6 +284,24 @@ fn run_faulty_with_pauses<const FAULT: u8>() -> Result<crate::results::Run, RunE
     Runner::begin(0, &experiment, &(), &phase)?.run::<Faulty<FAULT>>()
 }
 
+#[test]
+fn nobody_thinks_behind_the_last_request() {
+    let [plain, thinking] = [0, 1_000_000_000].map(|think_ns| {
+        let mut experiment = small_experiment();
+        for spec in &mut experiment.phases {
+            let Load::Jobs(jobs) = &mut spec.load else { continue };
+            for job in &mut jobs.jobs {
+                (job.thinktime_ns, job.thinktime_blocks) = (think_ns, job.number_ios.unwrap_or(1));
+            }
+        }
+        run_page(&experiment).expect("it runs")
+    });
+    for (plain, thinking) in plain.phases.iter().zip(&thinking.phases) {
+        assert_eq!((thinking.elapsed_ns, &thinking.die_use), (plain.elapsed_ns, &plain.die_use));
+        assert_eq!(thinking.energy, plain.energy);
+    }
+}
+
 /// All requests arrive at once: without a limit the device has more to do than memory has room for.
 #[test]
 fn a_load_that_the_device_cannot_serve_ends_the_run_and_one_with_a_limit_does_not() {

@@ -118,7 +118,7 @@ fn reads(phase: &Phase, number: usize) -> Option<f64> {
 }
 
 fn part(run: &Run, name: &str) -> f64 {
-    run.memory.parts.iter().filter(|part| part.name == name).map(|part| part.bytes as f64).sum()
+    run.memory.parts.iter().filter(|part| part.name == name).map(|part| part.bytes).sum::<u64>() as f64
 }
 
 /// Time that the flash spends on collection, ns: its operations one after the other.

@@ -55,6 +55,14 @@ pub struct Row<'a> {
     pub means: Vec<Option<Mean>>,
 }
 
+/// The names of a run's phases, and the number of each among those of its name.
+fn named(run: &Run) -> impl Iterator<Item = (&str, usize)> {
+    run.phases.iter().enumerate().map(|(at, phase)| {
+        let before = run.phases[..at].iter().filter(|other| other.name == phase.name);
+        (phase.name.as_str(), before.count())
+    })
+}
+
 /// A row for each set of points that differ in the seed alone and each of their phases.
 pub fn rows<'a>(study: &'a Study, stored: &[Option<Stored>]) -> Vec<Row<'a>> {
     let mut sets: Vec<Vec<usize>> = Vec::new();
@@ -75,16 +83,18 @@ pub fn rows<'a>(study: &'a Study, stored: &[Option<Stored>]) -> Vec<Row<'a>> {
         let failed =
             set.iter().filter(|&&index| stored[index].as_ref().is_some_and(|of| of.ended.run().is_none()));
         let failed = failed.count();
-        let mut phases: Vec<&str> =
-            runs.iter().flat_map(|run| &run.phases).map(|phase| phase.name.as_str()).collect();
+        let mut phases: Vec<(&str, usize)> = runs.iter().flat_map(|run| named(run)).collect();
         let mut known = std::collections::BTreeSet::new();
         phases.retain(|&phase| known.insert(phase));
         if phases.is_empty() {
-            phases.push("");
+            phases.push(("", 0));
         }
-        for phase in phases {
+        for (phase, number) in phases {
             let means = study.show.iter().map(|quantity| {
-                let of = |run: &&Run| quantity.of(run, run.phase(phase)?);
+                let of = |run: &&Run| {
+                    let mut alike = run.phases.iter().filter(|it| it.name == phase);
+                    quantity.of(run, alike.nth(number)?)
+                };
                 mean(&runs.iter().filter_map(of).collect::<Vec<f64>>())
             });
             rows.push(Row {

@@ -137,6 +137,10 @@ fn mistakes_are_sentences() {
             "[options]\nspeed = 1\n[cross]\nschemes = [\"page\"]",
             "s.toml: point 1: speed: unknown field `speed`",
         ),
+        (
+            "[cross]\nschemes = [\"page\"]\nsynth = [\"financial1\", \"nope\"]",
+            "s.toml: point 2: synth: there is no generator called \"nope\"",
+        ),
         ("[cross]\nschemes = [\"page\", \"page\"]", "s.toml: points 1 and 2 are the same (page seed=1)"),
         ("show = [\"speed\"]\n[cross]\nschemes = [\"page\"]", "s.toml: there is no quantity `speed`"),
         ("[cross]\nschemes = [\"page\"]\n[[workload]]\nsynth = \"x\"", "s.toml: a [[workload]] has no name"),

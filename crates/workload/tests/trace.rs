@@ -439,6 +439,10 @@ fn windows_scales_and_devices() {
         [0, 250, 500, 750, 1000]
     );
     assert_eq!(arrivals(&with(|o| o.max_gap_ns = Some(1_000_000))), [0, 1, 2, 3, 4]);
+    let cut = with(|o| {
+        (o.max_gap_ns, o.time_window_ns) = (Some(1_000_000), Some(1_500_000_000..3_500_000_000));
+    });
+    assert_eq!(arrivals(&cut), [1, 2], "the window is in recorded time");
     let only = read("only", text, &with(|o| o.device = Some("1".into())));
     assert_eq!(only, [(0, W, 8192, 512)]);
     let offsets =

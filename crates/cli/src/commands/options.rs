@@ -133,13 +133,13 @@ pub(crate) struct InputOptions {
     /// Requests of --synth [default: 1000000]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) requests: Option<u64>,
-    /// Run first, with the clock off: steady (learnedftl, then random reads until no mapping entry in the
-    /// cache is dirty from it), swept (learnedftl, then the device read once in sequence), learnedftl (six
-    /// volumes of 512 KiB writes, random then sequential), fill (the device once), aged (fill, then random
-    /// writes of 4 to 64 KiB; aged=50% names their amount), fragmented (fill, then 4 KiB writes in random
-    /// order, each place once), workload (fill, then the requests of --trace or --synth, each as a write, as
-    /// FlashSim does), none, a fio job file, or a trace [default: the job file's warmup sections, else
-    /// steady]
+    /// Run first, with the clock off: steady (learnedftl, then four random reads for each mapping entry
+    /// that the cache may hold, which put out nearly all that is dirty of it; `Debt` shows what is left),
+    /// swept (learnedftl, then the device read once in sequence), learnedftl (six volumes of 512 KiB
+    /// writes, random then sequential), fill (the device once), aged (fill, then random writes of 4 to 64
+    /// KiB; aged=50% names their amount), fragmented (fill, then 4 KiB writes in random order, each place
+    /// once), workload (fill, then the requests of --trace or --synth, each as a write, as FlashSim does),
+    /// none, a fio job file, or a trace [default: the job file's warmup sections, else steady]
     #[arg(long, value_name = "WHAT")]
     pub(crate) warm_up: Option<WarmUp>,
     /// The mapping cache when measuring begins: dirty (what the warm-up left), clean (the same, written

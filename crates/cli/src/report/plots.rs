@@ -285,7 +285,7 @@ fn class(part: usize) -> String {
 }
 
 fn reads(group: &Group, labels: &[String]) -> Option<Figure> {
-    let names = ["unmapped", "single", "double", "triple", "4 or more"];
+    let names = ["none", "single", "double", "triple", "4 or more"];
     let part = |(index, name): (usize, &str)| {
         let class = if index == 0 { NONE.to_owned() } else { class(index - 1) };
         (name.to_owned(), class, values(group, |_, phase| Some(phase.read_shares()?.as_array()[index])))

@@ -181,7 +181,7 @@ pub fn flash(group: &Group, labels: &[String]) -> Grid {
         "double",
         "triple",
         "4+",
-        "unmapped",
+        "none",
         "hits",
         "WA",
         "data GC",
@@ -217,7 +217,7 @@ pub fn flash(group: &Group, labels: &[String]) -> Grid {
             if run.memory.parts.is_empty() { NOTHING.to_owned() } else { bytes(run.memory.total_bytes()) },
         ]);
     }
-    grid.compact().spare(["memory", "unmapped", "4+", "other"])
+    grid.compact().spare(["memory", "none", "4+", "other"])
 }
 
 /// What schemes count themselves, as they declare it: a row for each that is not zero.

@@ -47,6 +47,8 @@ pub struct Ftl<M: Mapping, P: Placement<M> = HostStream, G = Known> {
     foreground_only: bool,
     /// Pages read since reads carried a gathering on.
     reads: u32,
+    /// Pages of the array that are to be rewritten by now; below 0 where more were than had to be.
+    due: i64,
     /// What is under way is moved to level the wear.
     is_leveling: bool,
     guess: PhantomData<G>,
@@ -212,11 +214,14 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
         if flash.free_superblocks() >= self.foreground + FOR_A_GATHERING {
             if let Some(gathering) = self.parts.placement.rewrite(&mut self.parts.mapping, flash) {
+                self.due -= i64::from(gathering.lpns);
                 self.collector.gather(gathering);
                 return true;
             }
         }
-        self.collector.start_rewriting(flash)
+        let begins = self.collector.start_rewriting(flash);
+        self.due -= if begins { flash.nand().geometry().superblock_pages().into() } else { 0 };
+        begins
     }
 
     #[inline]
@@ -421,9 +426,13 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
         self.parts.mapping.tidy(flash, &mut self.parts.pages)
     }
 
-    /// But first ends what is under way, and makes room.
-    pub(crate) fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
-        let room = flash.free_superblocks() > self.background;
+    /// But first ends what is under way, and makes room. Something begins when as many pages are due as a
+    /// superblock has: idle moments and writes carry it on faster than calls come.
+    pub(crate) fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>, due: u32) -> Result<Option<Done>> {
+        let geometry = flash.nand().geometry();
+        self.due = (self.due + i64::from(due)).min(geometry.pages().into());
+        let is_due = self.due >= i64::from(geometry.superblock_pages());
+        let room = is_due && flash.free_superblocks() > self.background;
         let busy = self.collector.is_active() || self.start(flash) || room && self.start_rewriting(flash);
         if !busy {
             return Ok(None);
@@ -569,8 +578,8 @@ impl<M: Update, P: Placement<M>, G: Predict<M>> Scheme for Ftl<M, P, G> {
         self.idle(flash)
     }
 
-    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
-        self.rewrite(flash)
+    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>, due: u32) -> Result<Option<Done>> {
+        self.rewrite(flash, due)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {

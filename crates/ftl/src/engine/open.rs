@@ -41,6 +41,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             background,
             foreground_only: config.foreground_only,
             reads: 0,
+            due: 0,
             is_leveling: false,
             guess: PhantomData,
         })
@@ -68,16 +69,25 @@ fn reserve_room<N: Nand>(flash: &mut Flash<N>, table_pages: u32, config: &Config
     let needed = u64::from(config.exported_pages) + u64::from(table_pages) + reserve;
     let usable = flash.space.usable_pages();
     if config.exported_pages == 0 || !flash.needs_more(needed) {
+        let most = usable.saturating_sub(reserve + u64::from(table_pages));
+        let instead = match most {
+            0 => "give the device more blocks".to_owned(),
+            most => format!("export from 1 to about {most} pages"),
+        };
         return Err(ConfigError(format!(
-            "over-provisioning: {} pages are exported, {} hold the mapping table and {} are needed for collection, of \
-             {} usable; export from 1 to about {} pages",
-            config.exported_pages,
-            table_pages,
-            reserve,
-            usable,
-            (usable - reserve.min(usable)).saturating_sub(u64::from(table_pages))
+            "over-provisioning: {} pages are exported, {table_pages} hold the mapping table and {reserve} are needed \
+             for collection, of {usable} usable; {instead}",
+            config.exported_pages
         )));
     }
     flash.space.spare = (usable.saturating_sub(needed) / superblock) as u32;
+    let most = config.foreground_superblocks + BESIDE_THE_RESERVE + flash.space.spare;
+    if config.background_superblocks > most {
+        return Err(ConfigError(format!(
+            "collection thresholds: background {} superblocks, but beside what is exported there are {most}, so \
+             collection would never rest; give fewer",
+            config.background_superblocks
+        )));
+    }
     Ok(())
 }

@@ -138,6 +138,8 @@ pub struct Gathering {
     pub cause: Cause,
     /// Steps for each page that the host writes.
     pub pace: u32,
+    /// How many LPNs they are, mapped or not.
+    pub lpns: u32,
 }
 
 /// What is done to make room for the host's next pages.

@@ -287,6 +287,7 @@ impl<N: Nand> Flash<N> {
     pub fn end_host_read(&mut self) {
         self.counters.host_reads += 1;
         self.counters.host_reads_by_flash_reads[self.path_reads.min(4)] += 1;
+        self.counters.flash_reads_waited_for += self.path_reads as u64;
     }
 
     #[inline]

@@ -283,7 +283,7 @@ impl super::Sample {
 /// Shares of the host's page reads by dependent flash reads; the five sum to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReadShares {
-    /// No flash read: the page is not mapped.
+    /// No flash read: the page is not mapped, or in a write buffer.
     pub unmapped: f64,
     /// One: the data page.
     pub single: f64,

@@ -239,7 +239,8 @@ fn latency_shares(phase: &Phase) -> [Value; 3] {
     let mut counts = vec![0_u64; bounds.len() + 1];
     for kind in Kind::DATA {
         for bin in phase.latency[kind].iter().flat_map(|found| &found.bins) {
-            counts[bounds.partition_point(|&bound| bound < bin.0)] += bin.1;
+            // A bin ends up to a thousandth above the latencies in it.
+            counts[bounds.partition_point(|&bound| bound + bound / 1000 < bin.0)] += bin.1;
         }
     }
     let total = counts.iter().sum::<u64>().max(1) as f64;

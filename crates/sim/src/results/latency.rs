@@ -3,18 +3,15 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Lowest latency the histogram tells apart, ns.
-pub const LOWEST_NS: u64 = 1;
-/// Highest latency the histogram holds, ns (100 s); longer ones count in its last bin, their sum and maximum
-/// exactly.
-pub const HIGHEST_NS: u64 = 100_000_000_000;
+/// The latencies that a new histogram has room for, ns: up to 100 s. It grows for longer ones.
+const FIRST_NS: (u64, u64) = (1, 100_000_000_000);
 
 /// Significant decimal digits of a recorded latency.
 const DIGITS: u8 = 3;
 /// A bin of a summary ends at least this factor above the one before it (numerator, denominator).
 const BIN_GROWTH: (u64, u64) = (101, 100);
 
-/// Records latencies; about 230 KiB, nothing allocated after `new`.
+/// Records latencies; about 230 KiB. Nothing is allocated after `new`, unless one takes more than 100 s.
 ///
 /// Percentiles have three significant digits; count, mean, minimum and maximum are exact.
 #[derive(Clone, Debug)]
@@ -34,8 +31,9 @@ impl Default for Latency {
 impl Latency {
     /// A recorder without latencies.
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
+        let mut histogram = Histogram::new_with_bounds(FIRST_NS.0, FIRST_NS.1, DIGITS)
             .expect("1 ns to 100 s with 3 digits are bounds a histogram accepts");
+        histogram.auto(true);
         Latency { histogram, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
@@ -48,7 +46,7 @@ impl Latency {
     /// Records a latency that was found so often.
     #[inline]
     pub fn record_many(&mut self, ns: u64, count: u64) {
-        self.histogram.saturating_record_n(ns, count);
+        self.histogram.record_n(ns, count).expect("a histogram that grows takes every latency");
         self.sum_ns += u128::from(ns) * u128::from(count);
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -72,7 +70,7 @@ impl Latency {
 
     /// Adds everything `other` recorded.
     pub fn merge(&mut self, other: &Latency) {
-        self.histogram.add(&other.histogram).expect("all recorders have the same bounds");
+        self.histogram.add(&other.histogram).expect("a histogram that grows takes what another holds");
         self.sum_ns += other.sum_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);

@@ -210,7 +210,8 @@ impl Phase {
 /// Host page reads by the number of dependent flash reads each took, the data page's own read included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostReads {
-    /// Host page reads served by 0 flash reads (the page is not mapped), 1, 2, 3, and 4 or more; count.
+    /// Host page reads served by 0 flash reads (the page is not mapped, or in a write buffer),
+    /// 1, 2, 3, and 4 or more; count.
     pub by_flash_reads: [u64; 5],
     /// Flash reads of all of them together, count (exact, also for those of 4 or more).
     pub flash_reads: u64,
@@ -272,7 +273,7 @@ pub struct GcCounts {
     pub rewritten: u64,
     /// Collections a host write had to wait for, count.
     pub foreground: u64,
-    /// Collections in idle time, count.
+    /// Collections that no write waited for: beside requests, and in idle time; count.
     pub background: u64,
     /// Valid pages moved out of victims that held data, count.
     pub valid_moved_data: u64,

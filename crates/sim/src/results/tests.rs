@@ -216,6 +216,16 @@ fn latency_is_exact_where_it_says_so() {
 }
 
 #[test]
+fn latencies_of_minutes_are_told_apart() {
+    let mut latency = Latency::new();
+    (1..=600).for_each(|second| latency.record(second * 1_000_000_000));
+    let found = latency.summary().unwrap();
+    assert!((found.p50_ns as f64 / 300e9 - 1.0).abs() < 0.001, "{}", found.p50_ns);
+    assert!((found.p99_ns as f64 / 594e9 - 1.0).abs() < 0.001, "{}", found.p99_ns);
+    assert!((found.stddev_ns / 173.2e9 - 1.0).abs() < 0.001, "{}", found.stddev_ns);
+}
+
+#[test]
 fn latency_takes_extremes_and_merges() {
     let (mut one, mut two) = (Latency::new(), Latency::new());
     one.record(0);
@@ -295,6 +305,17 @@ fn fio_json_has_fios_shape() {
         job["iodepth_level"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
     assert_eq!(depth, 100.0);
     assert_eq!(fio_json_runs(&[run(), run()])["jobs"][2]["jobname"], "dftl/mixed");
+}
+
+#[test]
+fn latencies_at_the_bounds_of_fio_are_below_them() {
+    let mut run = run();
+    let mut latency = Latency::new();
+    [50_000, 50_100, 90_000].iter().for_each(|&ns| latency.record(ns));
+    run.phases.truncate(1);
+    run.phases[0].latency = PerKind { read: latency.summary(), ..PerKind::default() };
+    let found = &fio_json(&run)["jobs"][0]["latency_us"];
+    assert!(close(found["50"].as_f64().unwrap(), 100.0 / 3.0), "{found}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ use nand::SimOptions;
 use serde::de::value::MapDeserializer;
 use serde::de::{self, IntoDeserializer};
 use serde::Deserialize;
+use workload::synth::Synth;
 use workload::trace::{AddressMap, Columns, Format, Ratio};
 use workload::InputError;
 
@@ -233,7 +234,8 @@ impl Setup {
     /// A set-up from keys and values, such as the entries of a table.
     ///
     /// # Errors
-    /// [`SetupError::Value`] with the first key that does not exist or has an impossible value.
+    /// [`SetupError::Value`] with the first key that does not exist or has an impossible value, or the name of
+    /// a generator that does not exist.
     pub fn from_entries<'de, V, E>(
         entries: impl IntoIterator<Item = (String, V)>,
     ) -> Result<Setup, SetupError>
@@ -247,8 +249,13 @@ impl Setup {
             let alone = MapDeserializer::<_, E>::new(std::iter::once((key.clone(), value.clone())));
             Setup::deserialize(alone).map_err(|error| SetupError::value(key, one_line(&error)))?;
         }
-        Setup::deserialize(MapDeserializer::<_, E>::new(entries.into_iter()))
-            .map_err(|error| SetupError::value("set-up", one_line(&error)))
+        let setup = Setup::deserialize(MapDeserializer::<_, E>::new(entries.into_iter()))
+            .map_err(|error| SetupError::value("set-up", one_line(&error)))?;
+        // A study with a generator that does not exist would find that out point by point.
+        if let Some(name) = &setup.synth {
+            Synth::find(name).map_err(|error| SetupError::value("synth", error.to_string()))?;
+        }
+        Ok(setup)
     }
 }
 

@@ -329,7 +329,10 @@ fn load(
             return Err(SetupError::unsuitable("mode", what));
         }
         Mode::Open => {
-            let over = duration_ns.map_or_else(String::new, |ns| format!(" over {}", time(ns as f64)));
+            let part = !matches!(input, Input::Synth { .. })
+                && setup.warm_up_requests.is_some_and(|first| first > 0);
+            let most = if part { "at most " } else { "" };
+            let over = duration_ns.map_or_else(String::new, |ns| format!(" over {most}{}", time(ns as f64)));
             let limit = depth.map_or_else(String::new, |depth| format!(", at most {depth} at the device"));
             let scaled = setup.time_scale.is_some_and(|scale| scale != Ratio::ONE);
             let kept = if scaled { "open loop, times scaled" } else { "open loop" };
@@ -473,7 +476,8 @@ fn warm_up(
 fn settling(cache: CacheSize, device: &DeviceSpec) -> Result<PhaseSpec, BadValue> {
     let entries = cache.bytes(device.exported_pages)? / SMALLEST_ENTRY_BYTES;
     let reads = (SETTLING_READS * entries).min(2 * u64::from(device.exported_pages)).max(1);
-    let name = format!("then {} random reads, which clean the mapping cache", whole(reads));
+    let name =
+        format!("then {} random reads, which put out what is dirty in the mapping cache", whole(reads));
     Ok(all_reads(name, Pattern::RandRead, u64::from(device.geometry.page_bytes), reads))
 }
 

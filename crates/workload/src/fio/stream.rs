@@ -109,18 +109,28 @@ impl BlockMap {
         self.taken[(block / 64) as usize] >> (block % 64) & 1 == 1
     }
 
+    /// The first free block from `block` on, around the end. There is one.
+    fn free_from(&self, block: u64) -> u64 {
+        let mut at = block;
+        loop {
+            let free = !self.taken[(at / 64) as usize] >> (at % 64);
+            let found = at + u64::from(free.trailing_zeros());
+            if free != 0 && found < self.blocks {
+                return found;
+            }
+            at = (at / 64 + 1) * 64;
+            at = if at < self.blocks { at } else { 0 };
+        }
+    }
+
     /// Offset and size of the next request, which would like to have `bytes`.
     fn claim(&mut self, bytes: u64, random: &mut Random) -> (u64, u64) {
         if self.free == 0 {
             self.clear(random);
         }
-        // Each block comes up once in the order, so a free one is still to come.
-        let first = loop {
-            let block = self.order.next(random);
-            if !self.is_taken(block) {
-                break block;
-            }
-        };
+        // As fio does: the next free block from a random one on. Where all requests have one size, that is free.
+        let drawn = self.order.next(random);
+        let first = self.free_from(drawn);
         let mut end = first;
         while end < self.blocks && (end - first) * self.unit < bytes && !self.is_taken(end) {
             self.taken[(end / 64) as usize] |= 1 << (end % 64);

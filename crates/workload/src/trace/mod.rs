@@ -24,6 +24,7 @@ mod parquet;
 mod write;
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 pub use columns::Columns;
@@ -104,7 +105,11 @@ enum Placement {
 struct Clock {
     /// Recorded time of the row before, and its time since the first row.
     last: Option<(u64, u64)>,
-    /// Arrivals count from here.
+    /// Time since the first row from which on rows are kept, ns.
+    start: u64,
+    /// Time since `start` of the row before, with its pauses cut.
+    cut: u64,
+    /// Arrivals count from here, in cut time.
     zero: Option<u64>,
 }
 
@@ -142,22 +147,32 @@ impl Devices {
 }
 
 impl Clock {
-    /// Time since the first row, never decreasing.
+    /// Counts arrivals from the beginning of a time window, or from the first row that is kept.
+    fn new(window: Option<&Range<u64>>) -> Clock {
+        let start = window.map_or(0, |window| window.start);
+        Clock { last: None, start, cut: 0, zero: window.map(|_| 0) }
+    }
+
+    /// Recorded time since the first row, never decreasing.
     fn tick(&mut self, time_ns: u64, max_gap_ns: Option<u64>) -> u64 {
-        let now = match self.last {
-            None => 0,
-            Some((before, now)) if time_ns >= before => {
-                now.saturating_add((time_ns - before).min(max_gap_ns.unwrap_or(u64::MAX)))
+        let (reference, before, now) = match self.last {
+            None => (time_ns, 0, 0),
+            Some((last, before)) if time_ns >= last => {
+                (time_ns, before, before.saturating_add(time_ns - last))
             }
-            Some((before, now)) if before - time_ns <= NEW_RECORDING_NS => {
-                // Jitter: the later time stays the reference, so that it is not counted twice.
-                self.last = Some((before, now));
-                return now;
-            }
-            Some((_, now)) => now,
+            // Jitter: the later time stays the reference, so that it is not counted twice.
+            Some((last, before)) if last - time_ns <= NEW_RECORDING_NS => (last, before, before),
+            Some((_, before)) => (time_ns, before, before),
         };
-        self.last = Some((time_ns, now));
+        self.last = Some((reference, now));
+        let pause = now.saturating_sub(before.max(self.start));
+        self.cut = self.cut.saturating_add(pause.min(max_gap_ns.unwrap_or(u64::MAX)));
         now
+    }
+
+    /// When the row before arrives: from the beginning of the window, with pauses cut.
+    fn arrival_ns(&mut self) -> u64 {
+        self.cut - *self.zero.get_or_insert(self.cut)
     }
 }
 
@@ -243,7 +258,7 @@ impl Trace {
             options: options.clone(),
             devices: Devices::default(),
             placement,
-            clock: Clock { last: None, zero: options.time_window_ns.as_ref().map(|w| w.start) },
+            clock: Clock::new(options.time_window_ns.as_ref()),
             held: None,
             row: 0,
             bad_rows: 0,
@@ -401,8 +416,7 @@ impl Trace {
             let early = self.options.rows.as_ref().is_some_and(|w| index < w.start)
                 || self.options.time_window_ns.as_ref().is_some_and(|w| now < w.start);
             let Some(base) = base.filter(|_| !early) else { continue };
-            let zero = *self.clock.zero.get_or_insert(now);
-            let arrival_ns = self.options.time_scale.apply(now - zero);
+            let arrival_ns = self.options.time_scale.apply(self.clock.arrival_ns());
             if kind == Kind::Flush {
                 return Ok(Some(Request::flush(arrival_ns)));
             }

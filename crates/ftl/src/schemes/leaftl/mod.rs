@@ -451,8 +451,8 @@ impl Scheme for Leaftl {
         self.ftl.idle(flash)
     }
 
-    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<Done>> {
-        self.ftl.rewrite(flash)
+    fn rewrite<N: Nand>(&mut self, flash: &mut Flash<N>, due: u32) -> Result<Option<Done>> {
+        self.ftl.rewrite(flash, due)
     }
 
     fn power_off<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Done> {

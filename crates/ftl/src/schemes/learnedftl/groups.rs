@@ -225,7 +225,7 @@ impl Groups {
         self.part = first..collecting.lpns.start;
         let Collecting { slot, cause, pace, .. } = *collecting;
         let stream = slot.map_or(Stream::COLLECTION, |slot| self.slots[slot].stream);
-        Some(Gathering { stream, cause, pace })
+        Some(Gathering { stream, cause, pace, lpns: self.part.len() as u32 })
     }
 
     /// Steps of collecting a group for each page of the host, copies for the most part. With one step a page

@@ -349,7 +349,7 @@ impl OwnBlocks {
         self.part = first..collecting.lpns.start;
         let pace = if self.collects_at_once { 4 * self.part_lpns } else { self.pace };
         let Collecting { group, cause, .. } = *collecting;
-        Some(Gathering { stream: Self::own(group), cause, pace })
+        Some(Gathering { stream: Self::own(group), cause, pace, lpns: self.part.len() as u32 })
     }
 
     /// Begins the collection of a group into a new superblock.

@@ -10,7 +10,7 @@ use super::runs::{self, Runs};
 use super::scratch::Scratch;
 use super::training::InTraining;
 use crate::breach::Breach;
-use crate::counters::Cause;
+use crate::counters::{Cause, Counters};
 use crate::flash::Flash;
 use crate::mapping::{Ask, How, Lookup, Pages};
 use crate::prediction::Predictions;
@@ -108,6 +108,8 @@ pub struct Map {
     pub clean_below: u32,
     /// Translation pages written back so far.
     pub(super) write_backs: u64,
+    /// Things written to flash to make room, and not counted as put out yet.
+    written_for_room: u64,
     /// Which loads go on where one before ended.
     pub(super) runs: Runs,
     /// The request that was looked through last.
@@ -162,6 +164,7 @@ impl Map {
             buffer_bytes: 0,
             clean_below: 0,
             write_backs: 0,
+            written_for_room: 0,
             runs: Runs::new(0),
             seen: Seen::default(),
             predictions: Predictions::new(shape.predict_ns),
@@ -283,7 +286,7 @@ impl Map {
             self.install_ahead(flash.buffer(), records, number, known, &mut ahead);
             prefetched += ahead.installed;
             flash.counters.prefetched += prefetched;
-            flash.counters.replaced += ahead.replaced;
+            self.count_put_out(&mut flash.counters, ahead.replaced);
             flash.compute_in_slices(ahead.unpacked * self.shape.train_ns, known);
             return Ok((Lookup::new(found, at, How::Loaded), model));
         }
@@ -472,18 +475,27 @@ impl Map {
                 continue;
             }
             let count = self.cache.put_out(missing);
-            flash.counters.replaced += count;
+            self.count_put_out(&mut flash.counters, count);
             if count > 0 {
                 continue;
             }
             let Some(chunk) = self.cache.to_write_back(COLDEST) else {
                 panic!("{} bytes are not enough for one chunk", self.shape.budget)
             };
-            flash.counters.replaced_dirty += 1;
+            self.written_for_room += self.cache.newer_in(chunk);
             let written = self.write_back(flash, records, chunk, false, cause, at)?;
             done = flash.join(done, written);
         }
         Ok(done)
+    }
+
+    /// Counts what was put out: log mappings, outliers, models, heads. What goes is clean; as many of it count
+    /// as dirty as had to be written for the room, once each.
+    fn count_put_out(&mut self, counters: &mut Counters, count: u64) {
+        let dirty = count.min(self.written_for_room);
+        self.written_for_room -= dirty;
+        counters.replaced += count;
+        counters.replaced_dirty += dirty;
     }
 
     /// Writes back one translation page when memory is full, and what is newer than on flash takes more than
@@ -505,7 +517,7 @@ impl Map {
             return Ok(None);
         }
         let Some(chunk) = self.cache.to_write_back(COLDEST) else { return Ok(None) };
-        flash.counters.replaced_dirty += 1;
+        self.written_for_room += self.cache.newer_in(chunk);
         let cause = Cause::Translation;
         let written = self.write_back(flash, records, chunk, true, cause, at)?;
         self.make_way(flash, records, 0, cause, written).map(Some)
