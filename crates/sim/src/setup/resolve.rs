@@ -118,8 +118,13 @@ impl Setup {
 
     /// Neither a workload nor a device is named: what is wanted is a table, and soon.
     fn first_look(&self) -> bool {
-        let workload =
-            [self.job_file.is_some(), self.jobs.is_some(), self.trace.is_some(), self.synth.is_some()];
+        let workload = [
+            self.job_file.is_some(),
+            self.jobs.is_some(),
+            self.trace.is_some(),
+            self.synth.is_some(),
+            self.given.is_some(),
+        ];
         let device =
             [self.device.is_some(), self.export.is_some(), self.shrink.is_some(), self.shorten.is_some()];
         !workload.into_iter().chain(device).any(|given| given)
