@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,8 +47,11 @@ class Note(UserWarning):
     """Something that the user of a run should know, and no error."""
 
 
+MOST = 2**64 - 1
+
+
 def at_least(least: int, name: str, number: int) -> int:
-    """A number that is not too small.
+    """A whole number that is not too small, and of 64 bits.
 
     Args:
         least: the smallest that means something.
@@ -55,11 +59,17 @@ def at_least(least: int, name: str, number: int) -> int:
         number: what was given.
 
     Raises:
-        InputError: it is smaller.
+        InputError: it is something else.
 
     """
+    try:
+        number = operator.index(number)
+    except TypeError:
+        raise InputError(f"{name}: {number!r} is no whole number; give one from {least} up") from None
     if number < least:
         raise InputError(f"{name}: {number} is too small; give a whole number from {least} up")
+    if number > MOST:
+        raise InputError(f"{name}: {number} is too large; give a whole number up to {MOST}")
     return number
 
 

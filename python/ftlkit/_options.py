@@ -7,13 +7,17 @@ import difflib
 import json
 import os
 import pathlib
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias, TypedDict
 
+import numpy as np
+
 from ftlkit import _ftlkit
-from ftlkit._errors import InputError
+from ftlkit._errors import FtlError, InputError
 
 Path: TypeAlias = str | os.PathLike[str]
 Size: TypeAlias = int | str
@@ -131,8 +135,8 @@ def _value(name: str, value: Any) -> Any:
     """A value as JSON has it."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, datetime.timedelta):
-        return f"{value // datetime.timedelta(microseconds=1)}us"
+    if isinstance(value, (datetime.timedelta, np.timedelta64)):
+        return f"{_nanoseconds(name, value) / 1000:f}us"
     if name == "rows" and isinstance(value, Sequence) and not isinstance(value, str):
         if isinstance(value, range) and value.step == 1:
             return f"{value.start}..{value.stop}"
@@ -141,9 +145,24 @@ def _value(name: str, value: Any) -> Any:
         return f"{value[0]}..{value[1]}"
     if isinstance(value, Mapping):
         return ",".join(f"{key}={part}" for key, part in value.items())
-    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
-        return value.item()  # a number of NumPy
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and "e" in repr(value):
+        return f"{Decimal(repr(value)):f}"
     return value
+
+
+def _nanoseconds(name: str, span: datetime.timedelta | np.timedelta64) -> Decimal:
+    """The length of a span of Python, NumPy or pandas."""
+    exact = getattr(span, "to_timedelta64", None)  # pandas
+    span = span if exact is None else exact()
+    if isinstance(span, datetime.timedelta):
+        return Decimal(span // datetime.timedelta(microseconds=1)) * 1000
+    fixed = np.datetime_data(span.dtype)[0] not in ("Y", "M", "generic")
+    found = span.astype("timedelta64[ns]") if fixed and not np.isnat(span) else None
+    if found is None or (found.astype(span.dtype) != span and abs(span) > np.timedelta64(1, "us")):
+        raise InputError(f"{name}: {span!r} is no length of time; give one from nanoseconds to weeks")
+    return Decimal(int(found.astype(np.int64)))
 
 
 def entries(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,15 +189,37 @@ def with_device(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if not isinstance(described, Mapping):
         yield given
         return
+    if empty := _without_value(described):
+        raise InputError(f"device: {empty} has no value; give one, or leave it out")
     try:
-        text = _ftlkit.to_toml(json.dumps(described))
-    except TypeError as error:
+        text = _ftlkit.to_toml(json.dumps(described, allow_nan=False))
+    except (TypeError, ValueError) as error:
         raise InputError(f"device: {error}") from None
     with tempfile.TemporaryDirectory(prefix="ftlkit-") as folder:
         file = pathlib.Path(folder) / "device.toml"
         file.write_text(text, encoding="utf-8")
         given["device"] = file
-        yield given
+        try:
+            yield given
+        except FtlError as error:
+            # Nobody knows the file, and it will be gone.
+            place = re.escape(os.fspath(file)) + r"(, line \d+)?"
+            error.args = tuple(re.sub(place, "device", str(part)) for part in error.args)
+            raise
+
+
+def _without_value(described: Any, path: str = "") -> str:
+    """The first key of a dict without a value, or with one that is no number; empty: there is none."""
+    if isinstance(described, Mapping):
+        below = [_without_value(value, f"{path}.{key}".lstrip(".")) for key, value in described.items()]
+        return next((found for found in below if found), "")
+    nothing = described is None or (isinstance(described, float) and not np.isfinite(described))
+    return path if nothing else ""
+
+
+def listed(values: Any) -> list[Any]:
+    """Values as a list; one text is a list of one."""
+    return [values] if isinstance(values, str) else list(values)
 
 
 def encode(options: Mapping[str, Any]) -> str:
