@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from ftlkit import _ftlkit
 from ftlkit._errors import at_least
+from ftlkit._options import listed
 from ftlkit._progress import Overall
-from ftlkit._results import Run, Runs, Table
+from ftlkit._results import Run, Runs, Table, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +67,7 @@ class PaperResults:
                         "differs": claim["differs"],
                     }
                 )
-        return Table(pa.Table.from_pylist(rows))
+        return table_of(rows, text=("figure", "what", "verdict", "differs"))
 
     def __repr__(self) -> str:
         """The paper, and how many claims agree."""
@@ -78,7 +78,7 @@ class PaperResults:
 
 
 def paper(
-    name: str,
+    name: str | os.PathLike[str],
     *,
     figures: Iterable[str] = (),
     schemes: Iterable[str] = (),
@@ -100,8 +100,9 @@ def paper(
     """
     at_least(0, "seed", seed)
     at_least(1, "threads", 1 if threads is None else threads)
-    plan = _ftlkit.Paper(name, list(figures), list(schemes), full, seed)
-    with Overall(len(plan), name, progress) as bar:
+    text = os.fspath(name)
+    plan = _ftlkit.Paper(text, listed(figures), listed(schemes), full, seed)
+    with Overall(len(plan), text, progress) as bar:
         return PaperResults(plan.run(threads, bar.tell))
 
 

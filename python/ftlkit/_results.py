@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 import pyarrow as pa
@@ -117,6 +117,14 @@ def _text(shown: Sequence[tuple[str, str, str]], rows: Iterable[dict[str, Any]])
         return "  ".join(left + right).rstrip()
 
     return "\n".join(map(line, lines))
+
+
+def table_of(rows: Sequence[dict[str, Any]], *, text: Sequence[str] = (), whole: Sequence[str] = ()) -> Table:
+    """Rows as a table whose types depend on no value: columns of text, of whole numbers, and of numbers."""
+    types = dict.fromkeys(text, pa.string()) | dict.fromkeys(whole, pa.int64())
+    names = rows[0] if rows else ()
+    schema = pa.schema([(name, types.get(name, pa.float64())) for name in names])
+    return Table(pa.Table.from_pylist(list(rows), schema=schema))
 
 
 def _arrow_of(records: Sequence[str]) -> pa.Table:
@@ -349,19 +357,25 @@ class Runs(Framed, Sequence[Run]):
         self._runs = list(runs)
 
     @overload
-    def __getitem__(self, at: int | str) -> Run: ...
+    def __getitem__(self, at: SupportsIndex | str) -> Run: ...
     @overload
     def __getitem__(self, at: slice) -> Runs: ...
-    def __getitem__(self, at: int | str | slice) -> Run | Runs:
+    def __getitem__(self, at: SupportsIndex | str | slice) -> Run | Runs:
         """By place, or by the label of the scheme."""
         if isinstance(at, slice):
             return Runs(self._runs[at])
-        if isinstance(at, int):
+        if not isinstance(at, str):
             return self._runs[at]
         labels = self.labels
         if at not in labels:
             raise KeyError(f"there is no run of {at}; there are {', '.join(labels)}")
         return self._runs[labels.index(at)]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the records are the same, in the same order."""
+        return isinstance(other, Runs) and self._runs == other._runs
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         """How many runs there are."""
@@ -457,5 +471,5 @@ def load_table(path: str | os.PathLike[str]) -> Table:
     data = _read(path)
     try:
         return Table(pq.read_table(pa.BufferReader(data)))
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not Parquet ({error})") from None

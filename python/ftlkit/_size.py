@@ -6,18 +6,16 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any, Unpack
 
-import pyarrow as pa
-
 from ftlkit import _ftlkit
 from ftlkit._errors import InputError, Note, at_least
 from ftlkit._frame import requests_of
-from ftlkit._options import Options, Size, call, encode, with_device
+from ftlkit._options import Options, Size, call, encode, listed, with_device
 from ftlkit._progress import Overall
-from ftlkit._results import Run, Runs, Table, html_of
+from ftlkit._results import Run, Runs, Table, html_of, table_of
 from ftlkit._running import names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 SHOWN = (
     ("scheme", "scheme", "{}"),
@@ -64,7 +62,7 @@ class Sizes:
         """A row for each scheme and cache."""
         first = ("scheme", "cache_bytes")
         rows = [{name: point[name] for name in (*first, *point)} for point in self.points]
-        return Table(pa.Table.from_pylist(rows))
+        return table_of(rows, text=("scheme",), whole=("cache_bytes", "memory_bytes", "read_p99_ns", "write_p99_ns"))
 
     def __repr__(self) -> str:
         """The smallest cache of each scheme that will do."""
@@ -87,7 +85,7 @@ def _words(cache_bytes: int | None, within: float) -> str:
 def size(
     schemes: str | Iterable[str] = "dftl,tpftl,cdftl,sftl",
     *,
-    caches: Sequence[Size] = CACHES,
+    caches: Iterable[Size] = CACHES,
     within: float = 0.05,
     frame: Any = None,
     threads: int | None = None,
@@ -119,8 +117,8 @@ def size(
             )
         names.append(name)
     calls = [(name, call("run", name, options, frame)) for name in names]
-    sizes = [str(cache) for cache in caches]
-    with with_device(options) as given, Overall(1 + len(caches) * len(names), "size", progress) as bar:
+    sizes = [str(cache) for cache in listed(caches)]
+    with with_device(options) as given, Overall(1 + len(sizes) * len(names), "size", progress) as bar:
         at_hand = None
         if frame is not None:
             at_hand, timed = requests_of(frame)

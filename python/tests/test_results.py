@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from conftest import QUICK
 
@@ -121,3 +124,48 @@ def test_a_phase_is_found_by_its_name(runs: ftlkit.Runs) -> None:
     assert phase.flash["host"]["programs"] == phase.record["pages_written"]
     with pytest.raises(ftlkit.InputError, match="there is no phase x; there are financial1"):
         runs[0].phase("x")
+
+
+def test_text_stays_text_and_types_are_the_same_for_all_runs() -> None:
+    job = "[{}]\nrw=write\nbs=4k\nsize=1m\n"
+    quick: Any = {"device": "tpftl-512m", "warm_up": "none"}
+    page, dftl = ftlkit.run("page", jobs=job.format("007"), **quick), ftlkit.run("dftl", **QUICK)
+    tables = [run.to_polars() for run in (page, dftl)]
+    assert pl.concat(tables).height == 2
+    assert tables[0].schema == tables[1].schema
+    assert [str(tables[0].schema[name]) for name in ("digest", "phase", "iops", "trim_p99_ns", "read_p50_ns")] == [
+        "String",
+        "String",
+        "Float64",
+        "Int64",
+        "Int64",
+    ]
+    assert tables[0]["phase"].to_list() == ["007"]
+    assert tables[0]["digest"].to_list() == [page.digest]
+    assert (page.to_pandas()["trim_p99_ns"] / 1e3).isna().all()
+
+
+def test_stored_runs_are_equal_to_what_was_stored(runs: ftlkit.Runs, tmp_path: Path) -> None:
+    runs.save(tmp_path / "runs.json")
+    assert ftlkit.load(tmp_path / "runs.json") == runs
+    assert runs[:2] != runs
+    first: Any = np.int64(0)
+    assert runs[first] == runs[0]
+
+
+def test_the_json_of_size_holds_runs(tmp_path: Path) -> None:
+    sizes = ftlkit.size("dftl", caches=(share for share in ("1%", "3%")), **QUICK)
+    (tmp_path / "sizes.json").write_text(json.dumps(sizes.record))
+    assert ftlkit.load(tmp_path / "sizes.json") == sizes.runs
+    types = {str(kind) for kind in sizes.table().to_arrow().schema.types}
+    assert types == {"string", "int64", "double"}
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    whole = ftlkit.run("page", **QUICK).to_arrow()
+    pq.write_table(whole, tmp_path / "t.parquet")
+    data = bytearray((tmp_path / "t.parquet").read_bytes())
+    data[100 : len(data) // 2] = bytes(len(data) // 2 - 100)
+    (tmp_path / "t.parquet").write_bytes(data)
+    with pytest.raises(ftlkit.InputError, match="not Parquet"):
+        ftlkit.load_table(tmp_path / "t.parquet")

@@ -11,13 +11,16 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use sim::results::cells;
+use sim::results::{cells, csv_columns, CellType};
 
 use crate::ended::{Ended, Stored};
 use crate::file::Study;
 
 /// Columns that every row begins with.
 const FIRST: [&str; 6] = ["point", "id", "status", "reason", "scheme", "seed"];
+/// What they hold.
+const FIRST_TYPES: [CellType; 6] =
+    [CellType::Integer, CellType::Text, CellType::Text, CellType::Text, CellType::Text, CellType::Integer];
 
 /// A row for each phase of each point, and one for a point without a result. The columns are the point's
 /// number and id, its status (`done`, `failed`, `to do`) with the reason of a failure, scheme and seed, the
@@ -31,7 +34,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// The values of a column, by the narrowest type that holds them all.
+/// The values of a column.
 enum Values {
     Integers(Vec<i64>),
     Numbers(Vec<f64>),
@@ -94,8 +97,9 @@ impl Table {
         writer.into_inner().map_err(|error| error.into_error())
     }
 
-    /// The table as Parquet. A column is of integers, numbers, truth values or text, whichever holds all its
-    /// cells; a cell without a value is null.
+    /// The table as Parquet. Each measured column has the type of [`csv_columns`], whatever its cells are, so
+    /// that tables of several runs fit together. A setting of a study has the narrowest type that holds all
+    /// its cells. A cell without a value is null.
     ///
     /// # Errors
     /// A column cannot be written.
@@ -104,7 +108,10 @@ impl Table {
     }
 
     fn in_parquet(&self) -> Result<Vec<u8>, ParquetError> {
-        let columns: Vec<Values> = (0..self.columns.len()).map(|column| self.values(column)).collect();
+        let known: BTreeMap<String, CellType> =
+            csv_columns().into_iter().chain(FIRST.map(str::to_owned).into_iter().zip(FIRST_TYPES)).collect();
+        let values = |(at, name): (usize, &String)| self.values(at, known.get(name).copied());
+        let columns: Vec<Values> = self.columns.iter().enumerate().map(values).collect();
         let mut schema = "message study {\n".to_owned();
         for (name, values) in self.columns.iter().zip(&columns) {
             let (kind, note) = match values {
@@ -146,23 +153,30 @@ impl Table {
         file.into_inner()
     }
 
-    /// The cells of a column that have a value.
-    fn values(&self, column: usize) -> Values {
+    /// The cells of a column that have a value, as what they are known to be. Where nobody knows, or one is
+    /// something else, the narrowest type holds them.
+    fn values(&self, column: usize, known: Option<CellType>) -> Values {
         let cells: Vec<&str> =
             self.rows.iter().map(|row| row[column].as_str()).filter(|cell| !cell.is_empty()).collect();
-        if cells.is_empty() {
-            return Values::Words(Vec::new());
-        }
-        fn all<T: std::str::FromStr>(cells: &[&str]) -> Option<Vec<T>> {
-            cells.iter().map(|cell| cell.parse().ok()).collect()
-        }
-        // An id of digits alone is a name all the same.
-        if self.columns[column] == "id" {
-            return Values::Words(cells.iter().map(|&cell| cell.into()).collect());
-        }
-        (all(&cells).map(Values::Integers))
-            .or_else(|| all(&cells).map(Values::Numbers))
-            .or_else(|| all(&cells).map(Values::Truths))
+        let of = |of: CellType| match of {
+            CellType::Integer => all(&cells).map(Values::Integers),
+            CellType::Number => all(&cells).map(Values::Numbers),
+            CellType::Truth => all(&cells).map(Values::Truths),
+            CellType::Text => Some(Values::Words(cells.iter().map(|&cell| cell.into()).collect())),
+        };
+        // Names such as `inf` are no numbers.
+        let finite = |values: &Values| !matches!(values, Values::Numbers(all) if !all.iter().all(|one| one.is_finite()));
+        let guessed = match cells[..] {
+            [] => &[][..],
+            _ => &[CellType::Integer, CellType::Number, CellType::Truth],
+        };
+        (known.and_then(of))
+            .or_else(|| guessed.iter().find_map(|&one| of(one).filter(finite)))
             .unwrap_or_else(|| Values::Words(cells.iter().map(|&cell| cell.into()).collect()))
     }
+}
+
+/// All cells as values of one type, if they are.
+fn all<T: std::str::FromStr>(cells: &[&str]) -> Option<Vec<T>> {
+    cells.iter().map(|cell| cell.parse().ok()).collect()
 }

@@ -28,7 +28,9 @@ use serde::{Deserialize, Serialize};
 pub use derived::{Derived, Rates, ReadShares, WriteAmplification};
 pub use fio::{fio_json, fio_json_runs};
 pub use latency::{Bin, Latency, LatencySummary};
-pub use output::{cells, csv_header, from_json, pretty, to_csv, to_json, to_value, OutputError};
+pub use output::{
+    cells, csv_columns, csv_header, from_json, pretty, to_csv, to_json, to_value, CellType, OutputError,
+};
 pub use phase::{
     by_cause, ByCause, CacheSample, DieBusy, DieUse, EnergyUse, Faults, GcCounts, HostReads, MappingCounts,
     OpCounts, Overbooked, Phase, Requests, Sample, TableUse, Wear, CAUSES,

@@ -91,7 +91,8 @@ pub fn to_json<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<String, Ou
     Ok(pretty(&Value::Array(values)))
 }
 
-/// Reads back what [`to_json`] wrote; a single run without the list is fine too.
+/// Reads back what [`to_json`] wrote. A single run without the list is fine too, and so is a document that
+/// holds its runs as `runs`, such as that of a size curve.
 ///
 /// # Errors
 /// [`OutputError::Json`] for anything else, [`OutputError::Schema`] for a record of another version,
@@ -100,6 +101,10 @@ pub fn from_json(text: &str) -> Result<Vec<Run>, OutputError> {
     let value: Value = serde_json::from_str(text)?;
     let values = match value {
         Value::Array(values) => values,
+        Value::Object(mut whole) if !whole.contains_key("schema") => match whole.remove("runs") {
+            Some(Value::Array(runs)) => runs.into_iter().filter(|run| !run.is_null()).collect(),
+            _ => vec![Value::Object(whole)],
+        },
         single => vec![single],
     };
     for value in &values {
@@ -185,8 +190,12 @@ fn is_flat(value: &Value) -> bool {
 /// Names of the CSV columns, in order. Units are in the names; an empty cell is a ratio without a
 /// denominator.
 pub fn csv_header() -> Vec<String> {
-    let empty = Run::default();
-    cells(&empty, &Phase::default()).into_iter().map(|(name, _)| name).collect()
+    csv_columns().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Name of each CSV column, and the type of its cells. Neither depends on any record.
+pub fn csv_columns() -> Vec<(String, CellType)> {
+    row(&Run::default(), &Phase::default()).0.into_iter().map(|(name, of, _)| (name, of)).collect()
 }
 
 /// One row for each phase of each run, with a header.
@@ -220,6 +229,10 @@ fn own_stats() -> Vec<&'static str> {
 /// The row of a phase in [`to_csv`]: name and cell of each column. The names are the same whatever the record
 /// holds.
 pub fn cells(run: &Run, phase: &Phase) -> Vec<(String, String)> {
+    row(run, phase).0.into_iter().map(|(name, _, cell)| (name, cell)).collect()
+}
+
+fn row(run: &Run, phase: &Phase) -> Row {
     let mut row = Row(Vec::with_capacity(128));
     facts(&mut row, run, phase);
     for kind in Kind::ALL {
@@ -228,30 +241,68 @@ pub fn cells(run: &Run, phase: &Phase) -> Vec<(String, String)> {
     mapping_and_reads(&mut row, phase);
     flash(&mut row, phase);
     device_state(&mut row, run, phase);
-    row.0
+    row
 }
 
-struct Row(Vec<(String, String)>);
+/// What the cells of a column hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellType {
+    /// Whole numbers.
+    Integer,
+    /// Numbers.
+    Number,
+    /// `true` or `false`.
+    Truth,
+    /// Text.
+    Text,
+}
+
+/// What a cell can hold.
+trait Cell: ToString {
+    const TYPE: CellType;
+}
+
+impl Cell for u32 {
+    const TYPE: CellType = CellType::Integer;
+}
+
+impl Cell for u64 {
+    const TYPE: CellType = CellType::Integer;
+}
+
+impl Cell for f64 {
+    const TYPE: CellType = CellType::Number;
+}
+
+impl Cell for bool {
+    const TYPE: CellType = CellType::Truth;
+}
+
+impl Cell for &str {
+    const TYPE: CellType = CellType::Text;
+}
+
+struct Row(Vec<(String, CellType, String)>);
 
 impl Row {
-    fn put(&mut self, name: impl Into<String>, cell: impl ToString) {
-        self.0.push((name.into(), cell.to_string()));
+    fn put<C: Cell>(&mut self, name: impl Into<String>, cell: C) {
+        self.maybe(name, Some(cell));
     }
 
-    fn maybe(&mut self, name: impl Into<String>, cell: Option<impl ToString>) {
-        self.0.push((name.into(), cell.map(|cell| cell.to_string()).unwrap_or_default()));
+    fn maybe<C: Cell>(&mut self, name: impl Into<String>, cell: Option<C>) {
+        self.0.push((name.into(), C::TYPE, cell.map(|cell| cell.to_string()).unwrap_or_default()));
     }
 }
 
 fn facts(row: &mut Row, run: &Run, phase: &Phase) {
-    row.put("scheme", &run.scheme.name);
+    row.put("scheme", run.scheme.name.as_str());
     let parameters: Vec<String> =
         run.scheme.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    row.put("parameters", parameters.join(" "));
-    row.put("phase", &phase.name);
-    row.put("workload", &run.workload.name);
+    row.put("parameters", parameters.join(" ").as_str());
+    row.put("phase", phase.name.as_str());
+    row.put("workload", run.workload.name.as_str());
     row.put("seed", run.workload.seed);
-    row.put("device", &run.device.name);
+    row.put("device", run.device.name.as_str());
     row.put("raw_bytes", run.device.raw_bytes);
     row.put("exported_bytes", run.device.exported_bytes);
     row.put("over_provisioning_bytes", run.device.over_provisioning_bytes);
@@ -338,7 +389,7 @@ fn flash(row: &mut Row, phase: &Phase) {
     row.put("valid_moved_groups", phase.gc.valid_moved_groups);
     row.put("valid_moved_translation", phase.gc.valid_moved_translation);
     for stat in own_stats() {
-        row.maybe(stat, phase.stats.get(stat));
+        row.maybe(stat, phase.stats.get(stat).copied());
     }
 }
 
@@ -363,5 +414,5 @@ fn device_state(row: &mut Row, run: &Run, phase: &Phase) {
     row.put("erase_failed", phase.faults.erase_failed);
     row.put("requests_failed", phase.faults.requests_failed);
     row.put("invariants_held", run.broken().next().is_none());
-    row.put("digest", &run.digest);
+    row.put("digest", run.digest.as_str());
 }
