@@ -274,3 +274,61 @@ def test_the_environment_has_no_say() -> None:
     environment = os.environ | {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1"}
     other = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert other.stdout.strip() == ftlkit.run("tpftl", **QUICK).digest
+
+
+def test_times_may_have_any_length_and_as_many_digits_as_a_float() -> None:
+    import datetime
+
+    import numpy as np
+
+    sample: Any = {"trace": ROOT / "examples/oltp-sample.spc", "device": "tpftl-512m", "warm_up": "none"}
+
+    def digest(**options: Any) -> str:
+        return ftlkit.run("dftl", **(sample | options)).digest
+
+    third = digest(until="333333.333us")
+    assert digest(until=1 / 3) == third
+    assert digest(until=np.timedelta64(333_333_333, "ns")) == third
+    assert digest(until=np.float32(0.1)) == digest(until="100.0000015ms")
+    assert digest(until=np.timedelta64(2, "s")) == digest(until=datetime.timedelta(seconds=2)) == digest(until=2)
+    assert digest(until=np.timedelta64(1, "h")) == digest(until=datetime.timedelta(hours=1)) == digest()
+    assert digest(until=0.1 + 0.2, max_gap=1e-5) == digest(until="300ms", max_gap="10us")
+    assert digest(time_scale=1 / 3) == digest(time_scale="0.3333333333333333")
+    for wrong in (np.timedelta64("NaT"), np.timedelta64(1, "Y"), np.timedelta64(5)):
+        with pytest.raises(ftlkit.InputError, match=r"until: .* is no length of time"):
+            digest(until=wrong)
+
+
+def test_mistakes_in_a_device_at_hand_name_the_key() -> None:
+    described = ftlkit.device("tpftl-512m")
+    times = described["times"]
+    for changed, sentence in (
+        (described | {"name": None}, "device: name has no value"),
+        (described | {"times": times | {"read_us": float("nan")}}, r"device: times\.read_us has no value"),
+        (described | {"times": times | {"read_us": "fast"}}, "device: .*read_us"),
+    ):
+        with pytest.raises(ftlkit.InputError, match=sentence) as raised:
+            ftlkit.run("dftl", **(QUICK | {"device": changed}))
+        assert "/tmp" not in str(raised.value)
+
+
+def test_the_text_of_a_job_file_is_no_file() -> None:
+    for text in ("", "[global]\nbs=4k\n"):
+        with pytest.raises(ftlkit.InputError):
+            ftlkit.run("dftl", jobs=text, device="tpftl-512m")
+
+
+@pytest.mark.parametrize("call", ["requests(most=10**9, {})", "size('dftl', {})"])
+def test_ctrl_c_stops_what_comes_before_a_run(call: str) -> None:
+    options = "synth='financial1', requests=10**9, address='wrap', device='tpftl-512m'"
+    code = f"import ftlkit; print('begun', flush=True); ftlkit.{call.format(options)}"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(1)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, errors = process.communicate(timeout=60)
+        assert time.monotonic() - began < 5
+    assert errors.decode().rstrip().endswith("KeyboardInterrupt")

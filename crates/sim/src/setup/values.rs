@@ -227,7 +227,11 @@ pub fn time_ns(text: &str) -> Result<u64, BadValue> {
         _ => return Err(wrong()),
     };
     match Ratio::parse(digits) {
-        Ok(number) => Ok(number.apply(unit)),
+        // Twice the time, rounded down, tells how to round to a nanosecond.
+        Ok(number) => Ok(match number.apply(2 * unit) {
+            u64::MAX => number.apply(unit),
+            twice => twice.div_ceil(2),
+        }),
         Err(_) if digits.trim().chars().all(|c| c == '0' || c == '.') && digits.contains('0') => Ok(0),
         Err(_) => Err(wrong()),
     }
@@ -459,6 +463,10 @@ mod tests {
             assert_eq!(time_ns(text), Ok(ns), "{text}");
         }
         assert_eq!(time_ns("300us"), Ok(300_000));
+        assert_eq!(time_ns("3600000000us"), time_ns("1h"));
+        assert_eq!(time_ns("0.30000000000000004"), Ok(300_000_000));
+        assert_eq!(time_ns("0.9999999999"), Ok(1_000_000_000));
+        assert_eq!(time_ns("9999999999h"), Ok(u64::MAX));
         for text in ["", "s", "1d", "-1s", "x"] {
             assert!(time_ns(text).is_err(), "{text}");
         }

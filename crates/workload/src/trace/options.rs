@@ -86,7 +86,7 @@ impl Ratio {
         (numerator > 0 && denominator > 0).then_some(Ratio { numerator, denominator })
     }
 
-    /// Reads `2`, `0.25` or `1/3`: up to 9 digits on either side of the point.
+    /// Reads `2`, `0.25` or `1/3`. What 64 bits cannot hold of the digits behind the point is rounded.
     pub fn parse(text: &str) -> Result<Ratio, InputError> {
         let wrong = || {
             InputError::in_file(
@@ -94,21 +94,15 @@ impl Ratio {
                 format!("{text:?} is not a time scale; write a positive number such as 0.5, 2 or 1/3"),
             )
         };
-        let digits = |t: &str| {
-            if t.len() <= 9 && t.bytes().all(|b| b.is_ascii_digit()) {
-                Some(t.parse().unwrap_or(0))
-            } else {
-                None
-            }
-        };
-        let text_ = text.trim();
-        let pair = match (text_.split_once('/'), text_.split_once('.')) {
-            (Some((n, d)), _) => digits(n).zip(digits(d)),
-            (None, Some((whole, part))) => {
-                let unit = 10u64.pow(part.len().min(9) as u32);
-                digits(whole).zip(digits(part)).map(|(w, p)| (w * unit + p, unit))
-            }
-            (None, None) => digits(text_).map(|n| (n, 1)),
+        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
+        let whole =
+            |t: &str| if t.is_empty() { Some(0) } else { t.parse::<u64>().ok().filter(|_| digits(t)) };
+        let trimmed = text.trim();
+        let pair = match (trimmed.split_once('/'), trimmed.split_once('.')) {
+            (Some((n, d)), _) => whole(n).zip(whole(d)),
+            (None, Some((n, part))) if digits(part) => whole(n).map(|n| decimal(n, part)),
+            (None, Some(_)) => None,
+            (None, None) => whole(trimmed).map(|n| (n, 1)),
         };
         pair.and_then(|(n, d)| Ratio::new(n, d)).ok_or_else(wrong)
     }
@@ -121,6 +115,20 @@ impl Ratio {
         let scaled = u128::from(value) * u128::from(self.numerator) / u128::from(self.denominator);
         u64::try_from(scaled).unwrap_or(u64::MAX)
     }
+}
+
+/// A whole number and the digits behind its point as a fraction, with as many digits as 64 bits hold.
+fn decimal(whole: u64, part: &str) -> (u64, u64) {
+    let part = part.trim_end_matches('0').as_bytes();
+    let (mut numerator, mut denominator) = (whole, 1u64);
+    for digit in part.iter().map(|digit| u64::from(digit - b'0')) {
+        let more = numerator.checked_mul(10).and_then(|tens| tens.checked_add(digit));
+        let Some((more, unit)) = more.zip(denominator.checked_mul(10)) else {
+            return (numerator.saturating_add(u64::from(digit >= 5)), denominator);
+        };
+        (numerator, denominator) = (more, unit);
+    }
+    (numerator, denominator)
 }
 
 /// How a trace is to be read. `TraceOptions::default()` takes everything as it is.
@@ -178,7 +186,13 @@ mod tests {
         assert_eq!(apply("2", 1000), Some(2000));
         assert_eq!(apply("1/3", 1000), Some(333));
         assert_eq!(apply("2", u64::MAX), Some(u64::MAX));
-        for text in ["", "0", "-1", "1e3", "0.0", "1/0", "x", "1.2.3", ".", "/"] {
+        assert_eq!(apply("3600000000", 1000), Some(3_600_000_000_000));
+        assert_eq!(apply("0.30000000000000004", 1_000_000_000), Some(300_000_000));
+        assert_eq!(apply("0.3333333333333333148296162562473909929394722", 3_000_000_000), Some(999_999_999));
+        assert_eq!(apply("18446744073709551615.96", 1), Some(u64::MAX));
+        for text in
+            ["", "0", "-1", "+1", "1.+2", "18446744073709551616", "1e3", "0.0", "1/0", "x", "1.2.3", ".", "/"]
+        {
             assert_eq!(apply(text, 1), None, "{text:?}");
         }
         let text = Ratio::parse("fast").map_err(|e| e.to_string());
