@@ -25,8 +25,8 @@ Scheme: TypeAlias = str | type[PythonMapping]
 """A scheme of the registry, or a mapping in Python."""
 
 
-def prepared(options: Mapping[str, Any], frame: Any) -> _ftlkit.Prepared:
-    """The workload on its device, ready to be run; notes become warnings."""
+def prepared(options: Mapping[str, Any], frame: Any, above: int) -> _ftlkit.Prepared:
+    """The workload on its device, ready to be run; notes become warnings of the user's call, so far above."""
     with with_device(options) as given:
         at_hand = None
         if frame is not None:
@@ -35,7 +35,7 @@ def prepared(options: Mapping[str, Any], frame: Any) -> _ftlkit.Prepared:
                 given.setdefault("mode", "closed")
         ready = _ftlkit.prepare(encode(given), at_hand)
     for note in ready.notes:
-        warnings.warn(note, Note, stacklevel=4)
+        warnings.warn(note, Note, stacklevel=2 + above)
     return ready
 
 
@@ -62,7 +62,7 @@ def _run_all(
     progress: bool | None,
 ) -> list[Run]:
     at_least(1, "threads", 1 if threads is None else threads)
-    ready = prepared(options, frame)
+    ready = prepared(options, frame, 2)
     labels = [label_of(scheme) for scheme in schemes]
     calls = [(label_of(scheme), call("run", scheme, options, frame)) for scheme in schemes]
     ended: list[Any] = [None] * len(schemes)
@@ -115,7 +115,7 @@ def run(
         KeyboardInterrupt: Ctrl-C; the run has stopped.
 
     >>> ftlkit.run("dftl", synth="financial1", requests=1000, device="tpftl-512m", warm_up="none").phases[0].hit_ratio
-    0.3...
+    0.464...
 
     """
     return _run_all(names_of([scheme]), options, frame, 1, progress)[0]
@@ -160,7 +160,8 @@ def requests(*, frame: Any = None, most: int = MOST_REQUESTS, **options: Unpack[
         most: requests at most.
         options: see :class:`ftlkit.Options`; a trace or a generator, and the device that it is laid out on.
     """
-    time_ns, kinds, offset, size = prepared(options, frame).requests(most)
+    at_least(0, "most", most)
+    time_ns, kinds, offset, size = prepared(options, frame, 1).requests(most)
     names = pa.array(KINDS)
     op = pa.DictionaryArray.from_arrays(np.frombuffer(kinds, np.uint8).astype(np.int8), names)
     columns = {"time_ns": time_ns, "offset": offset, "size": size}

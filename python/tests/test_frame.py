@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import csv
+import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
 
@@ -172,3 +174,96 @@ def test_large_columns_are_read_where_they_lie() -> None:
             array = _array(frame, name)
             assert np.shares_memory(of(name, array), array), (name, type(frame))
     assert len(ftlkit._frame.requests_of(columns)[0]) == rows
+
+
+def test_a_frame_is_no_first_look(columns: dict[str, Any], recwarn: pytest.WarningsRecorder) -> None:
+    run = ftlkit.run("page", frame=columns, warm_up="none")
+    assert run.device["pages_per_block"] == ftlkit.run("page", trace=TRACE, warm_up="none").device["pages_per_block"]
+    assert not [note for note in recwarn if "first look" in str(note.message)]
+
+
+def test_masked_values_are_missing_ones(columns: dict[str, Any]) -> None:
+    mask = np.zeros(len(columns["lba"]), dtype=bool)
+    whole: Any = np.ma.array(columns["lba"], mask=mask)
+    digest = ftlkit.run("dftl", frame=columns, **DEVICE).digest
+    assert ftlkit.run("dftl", frame=columns | {"lba": whole}, **DEVICE).digest == digest
+    mask[3] = True
+    gaps: Any = np.ma.array(columns["lba"], mask=mask)
+    with pytest.raises(ftlkit.InputError, match="1 values of lba are null"):
+        ftlkit.run("dftl", frame=columns | {"lba": gaps}, **DEVICE)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_64_bits_cannot_hold_are_refused(columns: dict[str, Any]) -> None:
+    count = len(columns["lba"])
+    for name, values, sentence in (
+        ("lba", [2**63, *[0] * (count - 1)], "lba holds numbers from 2\\*\\*63 up"),
+        ("lba", [2.0**70] * count, "lba holds numbers from 2\\*\\*63 up"),
+        ("lba", [2**70] * count, "lba holds object; give whole numbers"),
+        ("time", np.linspace(0, 1e30, count), "time holds times that 64 bits of nanoseconds cannot hold"),
+        ("time", np.full(count, 2**62, dtype="timedelta64[s]"), "time holds times that 64 bits"),
+    ):
+        with pytest.raises(ftlkit.InputError, match=sentence):
+            ftlkit.run("dftl", frame=columns | {name: values}, **DEVICE)
+    halves = np.linspace(0, 1000, count).astype(np.float16)
+    wide = halves.astype(np.float64)
+    ours, theirs = (ftlkit.run("dftl", frame=columns | {"time": time}, **DEVICE) for time in (halves, wide))
+    assert ours.same_findings(theirs)
+
+
+def test_kinds_may_be_whole_numbers_of_any_width(columns: dict[str, Any]) -> None:
+    digest = ftlkit.run("dftl", frame=columns, **DEVICE).digest
+    kinds = np.where(np.char.lower(columns["op"]) == "r", 0, 1)
+    for dtype in (np.int64, np.uint8, np.int16):
+        assert ftlkit.run("dftl", frame=columns | {"op": kinds.astype(dtype)}, **DEVICE).digest == digest
+    for wrong in (-1, 4):
+        with pytest.raises(ftlkit.InputError, match=f"'{wrong}' in op is no kind of request"):
+            ftlkit.run("dftl", frame=columns | {"op": np.where(kinds == 0, wrong, 1)}, **DEVICE)
+
+
+def test_frames_of_every_make_are_read(columns: dict[str, Any]) -> None:
+    digest = ftlkit.run("dftl", frame=columns, **DEVICE).digest
+    plain = pd.DataFrame(columns)
+    moments = pd.to_datetime(plain["time"], utc=True)
+    arrow = pd.Series(pa.array(columns["time"]).cast(pa.timestamp("ns", "UTC")), dtype=None).astype(
+        pd.ArrowDtype(pa.timestamp("ns", "UTC"))
+    )
+    for frame in (
+        plain.set_index("time", drop=False),
+        columns | {"time": pd.DatetimeIndex(moments), "lba": pd.Index(columns["lba"])},
+        plain.assign(time=arrow),
+        columns | {"lba": [int(lba) for lba in columns["lba"]], "size": columns["size"].astype(object)},
+        ftlkit.requests(frame=columns, **DEVICE),
+    ):
+        assert ftlkit.run("dftl", frame=frame, **DEVICE).digest == digest
+    spans = [datetime.timedelta(microseconds=20 * at) for at in range(len(plain))]
+    dates = [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC) + span for span in spans]
+    first, second = (ftlkit.run("dftl", frame=columns | {"time": time}, **DEVICE) for time in (spans, dates))
+    assert first.same_findings(second)
+
+
+def test_what_is_no_frame_is_named(columns: dict[str, Any]) -> None:
+    plain = pd.DataFrame(columns)
+    twice = pa.table([pa.array([0])] * 4, names=["op", "lba", "size", "lba"])
+    for frame, sentence in (
+        (plain["lba"], "Series has no named columns"),
+        (twice, "there are 2 columns lba; give one"),
+        (plain.groupby("op"), "cannot be read as a column|has no named columns|dimensions"),
+    ):
+        with pytest.raises(ftlkit.InputError, match=sentence):
+            ftlkit.run("dftl", frame=frame, **DEVICE)
+
+
+def test_the_table_of_requests_is_a_trace(columns: dict[str, Any], tmp_path: Any) -> None:
+    table = ftlkit.requests(frame=columns, **DEVICE)
+    pq.write_table(table.to_arrow(), tmp_path / "requests.parquet")
+    run = ftlkit.run("dftl", trace=tmp_path / "requests.parquet", **DEVICE)
+    assert run.digest == ftlkit.run("dftl", frame=columns, **DEVICE).digest
+
+
+def test_notes_of_requests_point_at_the_call() -> None:
+    with pytest.warns(ftlkit.Note) as notes:
+        ftlkit.requests(trace=TRACE)
+    assert notes[0].filename == __file__
+    with pytest.raises(ftlkit.InputError, match="most: -1 is too small"):
+        ftlkit.requests(trace=TRACE, most=-1, **DEVICE)

@@ -1,5 +1,5 @@
-//! Traces in Parquet files: the columns `time_ns`, `kind`, `offset` and `bytes`, for whatever else reads
-//! Parquet.
+//! Traces in Parquet files: the columns `time_ns`, `kind` (or `op`), `offset` and `bytes` (or `size`), for
+//! whatever else reads Parquet.
 //!
 //! Reading turns them into rows of text, so that there is one way into a trace. A flush has offset and bytes
 //! 0.
@@ -25,6 +25,8 @@ use crate::Request;
 
 /// The columns in the order of a row of text.
 const COLUMNS: [&str; 4] = ["time_ns", "kind", "offset", "bytes"];
+/// What tables of the Python package call them.
+const ALSO: [&str; 4] = ["time_ns", "op", "offset", "size"];
 const SCHEMA: &str = "message requests {
     required int64 time_ns (INTEGER(64, false));
     required binary kind (STRING);
@@ -119,9 +121,9 @@ impl Rows {
         let reader = SerializedFileReader::new(file).map_err(wrong)?;
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let mut columns = [0; 4];
-        for (place, name) in columns.iter_mut().zip(COLUMNS) {
-            let found = schema.columns().iter().position(|column| column.path().string() == name);
-            *place = found.ok_or_else(|| {
+        let position = |name| schema.columns().iter().position(|column| column.path().string() == name);
+        for (place, (name, also)) in columns.iter_mut().zip(COLUMNS.into_iter().zip(ALSO)) {
+            *place = position(name).or_else(|| position(also)).ok_or_else(|| {
                 let sentence = format!(
                     "there is no column {name}; a trace has {}, or name its columns with option columns",
                     COLUMNS.join(", ")
