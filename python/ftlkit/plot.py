@@ -30,6 +30,8 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 """Okabe and Ito's colours, the pale yellow last."""
 DASHES = ("-", "--", "-.", ":")
 PLOTLY_DASHES = ("solid", "dash", "dashdot", "dot")
+PATTERNS = ("", "/", "\\", "x", ".", "-", "+", "|")
+"""Plotly's hatches."""
 HATCHES = ("", "//", "\\\\", "xx", "..", "--", "++", "oo")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 STYLE: Any = {
@@ -56,6 +58,11 @@ class _Part:
     name: str
     x: Sequence[Any] | np.ndarray[Any, Any]
     y: Sequence[float | None] | np.ndarray[Any, Any]
+
+
+def _nth(of: Sequence[str], at: int) -> str:
+    """One of them for a part. Colours come again after eight parts: what goes with them is another one then."""
+    return of[(at + at // len(COLOURS)) % len(of)]
 
 
 MOST_MARKED = 8
@@ -103,30 +110,33 @@ def _matplotlib(chart: _Chart, ax: Any) -> Figure:
     import matplotlib.pyplot as plt  # it takes long to import
 
     with _style():
+        # Matplotlib leaves names that begin with `_` out of legends.
+        names = [part.name if not part.name.startswith("_") else f"\u200b{part.name}" for part in chart.parts]
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
         below: Any = None
-        for at, part in enumerate(chart.parts):
+        for at, (part, name) in enumerate(zip(chart.parts, names, strict=True)):
             colour = COLOURS[at % len(COLOURS)]
             y = np.array([np.nan if value is None else value for value in part.y], dtype=float)
             if chart.kind in ("stacked", "grouped"):
                 width = 0.7 if chart.kind == "stacked" else 0.8 / len(chart.parts)
                 places = np.arange(len(part.x)) + (0 if chart.kind == "stacked" else (at + 0.5) * width - 0.4)
                 bottom = below if chart.kind == "stacked" else None
-                hatch = HATCHES[at % len(HATCHES)]
-                ax.bar(places, y, width, bottom=bottom, label=part.name, color=colour, edgecolor="white", hatch=hatch)
+                hatch = _nth(HATCHES, at)
+                ax.bar(places, y, width, bottom=bottom, label=name, color=colour, edgecolor="white", hatch=hatch)
                 below = np.nan_to_num(y) + (0 if below is None else below)
-                ax.set_xticks(np.arange(len(part.x)), part.x, rotation=20 if len(part.x) > 4 else 0)
-                ax.grid(visible=False, axis="x")
             elif chart.kind == "points":
-                ax.scatter(
-                    part.x, y, s=2, label=part.name, color=colour, marker=MARKERS[at % len(MARKERS)], alpha=0.6
-                )
+                ax.scatter(part.x, y, s=2, label=name, color=colour, marker=_nth(MARKERS, at), alpha=0.6)
             else:
                 steps = {"drawstyle": "steps-post"} if chart.kind == "steps" else {}
-                few = {"marker": MARKERS[at % len(MARKERS)], "markersize": 3.5} if len(part.x) < 20 else {}
-                dash = DASHES[at % len(DASHES)]
-                ax.plot(part.x, y, dash, label=part.name, color=colour, **steps, **few)
+                few = {"marker": _nth(MARKERS, at), "markersize": 3.5} if len(part.x) < 20 else {}
+                dash = _nth(DASHES, at)
+                ax.plot(part.x, y, dash, label=name, color=colour, **steps, **few)
+        if chart.kind in ("stacked", "grouped"):
+            labels = chart.parts[0].x
+            turned = {"rotation": 20, "ha": "right", "rotation_mode": "anchor"} if len(labels) > 4 else {}
+            ax.set_xticks(np.arange(len(labels)), labels, **turned)
+            ax.grid(visible=False, axis="x")
         ax.set(xlabel=chart.x, ylabel=chart.y)
         if chart.log_x:
             ax.set_xscale("log")
@@ -152,12 +162,12 @@ def _plotly(chart: _Chart) -> Figure:
         colour = COLOURS[at % len(COLOURS)]
         x, y = list(part.x), [None if value is None else float(value) for value in part.y]
         if chart.kind in ("stacked", "grouped"):
-            pattern = {"shape": ("", "/", "\\", "x", ".", "-", "+", "|")[at % 8]}
+            pattern = {"shape": _nth(PATTERNS, at)}
             figure.add_bar(x=x, y=y, name=part.name, marker={"color": colour, "pattern": pattern})
         elif chart.kind == "points":
             figure.add_scattergl(x=x, y=y, name=part.name, mode="markers", marker={"color": colour, "size": 3})
         else:
-            line = {"color": colour, "dash": PLOTLY_DASHES[at % len(PLOTLY_DASHES)]}
+            line = {"color": colour, "dash": _nth(PLOTLY_DASHES, at)}
             line |= {"shape": "hv"} if chart.kind == "steps" else {}
             mode = "lines+markers" if len(x) < 20 else "lines"
             figure.add_scatter(x=x, y=y, name=part.name, mode=mode, line=line)
@@ -181,9 +191,9 @@ def _phases(runs: Many) -> list[tuple[str, Phase]]:
         raise InputError("there is nothing to draw: give at least one run")
     alone = all(len(run.phases) == 1 for run in many)
     return [
-        (label if alone else f"{label}, {phase.name}", phase)
+        (label if alone else f"{label}, {name}", phase)
         for label, run in zip(many.labels, many, strict=True)
-        for phase in run.phases
+        for name, phase in zip(_told_apart([phase.name for phase in run.phases]), run.phases, strict=True)
     ]
 
 
@@ -229,20 +239,36 @@ def bars(
     table = many.table()
     if quantity not in table.columns:
         raise InputError(f"there is no quantity {quantity}; there are {', '.join(table.columns)}")
-    owners = [label for label, run in zip(many.labels, many, strict=True) for _ in run.phases]
+    rows = table.rows()
+    if any(isinstance(row[quantity], str) for row in rows):
+        raise InputError(f"{quantity} is text, and a bar needs a number")
+    labels, values = many.labels, iter(row[quantity] for row in rows)
+    if over is not None and over not in labels:
+        raise InputError(f"over: there is no run of {over}; there are {', '.join(labels)}")
     found: dict[str, dict[str, Any]] = {}
-    for label, row in zip(owners, table.rows(), strict=True):
-        found.setdefault(row["phase"], {})[label] = row[quantity]
+    for label, run in zip(labels, many, strict=True):
+        for name in _told_apart([phase.name for phase in run.phases]):
+            found.setdefault(name, {})[label] = next(values)
     chart = _Chart("grouped", "", quantity if over is None else f"{quantity} over {over}")
     for phase, by_label in found.items():
-        unit: Any = 1.0
-        if over is not None:
-            unit = by_label.get(over)
-            if not unit:
-                raise InputError(f"over: {over} has no {quantity} in {phase}; there are {', '.join(by_label)}")
-        values = [None if value in (None, "") else value / unit for value in by_label.values()]
-        chart.parts.append(_Part(phase, list(by_label), values))
+        unit: Any = 1.0 if over is None else by_label.get(over)
+        if unit is None:
+            raise InputError(f"over: {over} has no {quantity} in {phase}; give another run, or leave over out")
+        if unit == 0:
+            raise InputError(f"over: {quantity} of {over} is 0 in {phase}, and nothing can be divided by that")
+        heights = [None if (value := by_label.get(label)) is None else value / unit for label in labels]
+        chart.parts.append(_Part(phase, labels, heights))
     return chart.draw(backend, ax)
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names, with a number behind those that were there before."""
+    seen: dict[str, int] = {}
+    told = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return told
 
 
 def _layers(runs: Many, y: str, names: Sequence[str], of: Callable[[Phase], dict[str, float]]) -> _Chart:

@@ -75,7 +75,7 @@ def test_bars_may_be_over_one_of_them(runs: ftlkit.Runs) -> None:
     assert heights == pytest.approx([value / mean[0] for value in mean])
     mistakes: list[tuple[Any, str]] = [
         ({"quantity": "speed"}, "there is no quantity speed; there are scheme"),
-        ({"over": "leaftl"}, "over: leaftl has no iops"),
+        ({"over": "leaftl"}, "over: there is no run of leaftl; there are page, dftl, tpftl"),
         ({"backend": "gnuplot"}, "there is no backend gnuplot"),
     ]
     for arguments, sentence in mistakes:
@@ -130,3 +130,44 @@ def test_requests_are_a_table_and_a_plot() -> None:
     ftlkit.plot.lpns_over_time(table, backend="plotly")
     with pytest.raises(ftlkit.InputError, match="jobs wait for each other"):
         ftlkit.requests(device="tpftl-512m")
+
+
+def jobs(*names: str) -> str:
+    return "".join(f"[{name}]\nstonewall\nrw=write\nbs=4k\nsize=1m\n" for name in names)
+
+
+def test_bars_stand_over_their_labels() -> None:
+    quick: Any = {"device": "tpftl-512m", "warm_up": "none"}
+    first = ftlkit.run("dftl", jobs=jobs("a", "both"), **quick)
+    second = ftlkit.run("tpftl", jobs=jobs("both", "b"), **quick)
+    (axes,) = ftlkit.plot.bars([first, second], "pages_written").axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["dftl", "tpftl"]
+    heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in axes.containers}
+    for name, expected in (("a", [256, np.nan]), ("both", [256, 256]), ("b", [np.nan, 256])):
+        np.testing.assert_array_equal(heights[name], expected)
+
+
+def test_phases_of_one_name_are_told_apart() -> None:
+    run = ftlkit.run("dftl", jobs=jobs("a", "a", "_b"), device="tpftl-512m", warm_up="none")
+    for backend in ("matplotlib", "plotly"):
+        figure = ftlkit.plot.bars(run, backend=backend)
+        if backend == "plotly":
+            assert [trace.name for trace in figure.data] == ["a", "a (2)", "_b"]
+        else:
+            shown = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+            assert [text.strip("\u200b") for text in shown] == ["a", "a (2)", "_b"]
+
+
+def test_bars_say_what_cannot_be_drawn(runs: ftlkit.Runs) -> None:
+    with pytest.raises(ftlkit.InputError, match="digest is text, and a bar needs a number"):
+        ftlkit.plot.bars(runs, "digest")
+    with pytest.raises(ftlkit.InputError, match="over: there is no run of lftl; there are page, dftl, tpftl"):
+        ftlkit.plot.bars(runs, over="lftl")
+    with pytest.raises(ftlkit.InputError, match=r"over: evictions of page is 0 in .*, and nothing can be divided"):
+        ftlkit.plot.bars(runs, "evictions", over="page")
+
+
+def test_more_lines_than_colours_differ_in_their_dashes() -> None:
+    run = ftlkit.run("dftl", jobs=jobs(*"abcdefghi"), device="tpftl-512m", warm_up="none")
+    lines = ftlkit.plot.latency_cdf(run, "write").axes[0].get_lines()
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == len(lines) == 9
