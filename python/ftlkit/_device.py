@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ftlkit import _ftlkit
 from ftlkit._errors import DeviceError, InputError
+from ftlkit._options import with_device
 from ftlkit._results import Phase
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
 
@@ -44,7 +46,7 @@ class Device:
         path: str | os.PathLike[str],
         *,
         scheme: str = "page",
-        device: str | os.PathLike[str] = "femu-32g",
+        device: str | os.PathLike[str] | Mapping[str, Any] = "femu-32g",
         export: int | str | None = None,
         cache: int | str | None = None,
         wear_gap: int = 0,
@@ -54,7 +56,7 @@ class Device:
         Args:
             path: the file to make; there must be none of that name.
             scheme: a name of :func:`ftlkit.schemes`, with parameters where they differ from the defaults.
-            device: a preset or a device file.
+            device: a preset, a device file, or a dict of the same form (:func:`ftlkit.device`).
             export: capacity that clients see, bytes or text such as ``"30GiB"``.
             cache: memory for mapping: bytes, ``"2MiB"``, or a share such as ``"3%"``.
             wear_gap: erases that a superblock may lag behind the mean before what it holds is moved; 0: any.
@@ -66,10 +68,14 @@ class Device:
         if not 0 <= wear_gap < 1 << 32:
             raise InputError(f"wear_gap: {wear_gap} is not from 0 to {(1 << 32) - 1}")
         exported, memory = (None if value is None else str(value) for value in (export, cache))
-        _ftlkit.create_image(os.fspath(path), os.fspath(device), scheme, exported, memory, wear_gap)
+        with with_device({"device": device}) as given:
+            named = os.fspath(given["device"])
+            _ftlkit.create_image(os.fspath(path), named, scheme, exported, memory, wear_gap)
         return cls(path)
 
-    def serve(self, address: str | None = None, *, paced: bool = False, read_only: bool = False) -> Device:
+    def serve(
+        self, address: str | os.PathLike[str] | None = None, *, paced: bool = False, read_only: bool = False
+    ) -> Device:
         """Switches the device on, which recovers what a crash left, and serves it over NBD until :meth:`close`.
 
         Args:
@@ -92,7 +98,7 @@ class Device:
             self._folder = tempfile.TemporaryDirectory(prefix="ftlkit-")
             address = os.fspath(Path(self._folder.name) / "nbd.sock")
         try:
-            self._server = _ftlkit.Server(os.fspath(self.path), address, paced, read_only)
+            self._server = _ftlkit.Server(os.fspath(self.path), os.fspath(address), paced, read_only)
         finally:
             if self._server is None:
                 self._clean()

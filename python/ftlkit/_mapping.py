@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -136,9 +137,14 @@ class Mapping:
             self.dirty.discard(lpn)
 
 
+def interrupt(thread: int) -> None:
+    """Raises ``KeyboardInterrupt`` in another thread of Python, at its next step."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+
+
 def label_of(scheme: str | type[Mapping]) -> str:
     """The name of a scheme or of a mapping in Python."""
-    return scheme if isinstance(scheme, str) else scheme.__name__
+    return scheme if isinstance(scheme, str) else str(getattr(scheme, "__name__", scheme))
 
 
 def checked(scheme: str | type[Mapping]) -> str | tuple[str, Callable[[TranslationTable], Mapping]]:
@@ -184,6 +190,8 @@ def conformance(
     Raises:
         FindingError: it does not; the sentence says what happened, and ``__cause__`` is what the mapping raised.
     """
+    if isinstance(scheme, str) and ":" in scheme:
+        raise InputError(f"{scheme}: conformance checks schemes as they are; leave the parameters out, or use check")
     with Overall(1, f"conformance, {label_of(scheme)}", progress) as bar:
         record = json.loads(_ftlkit.conformance(checked(scheme), at_least(0, "seed", seed), bar.tell))
     if cuts:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import struct
@@ -134,3 +135,16 @@ def test_mistakes(tmp_path: Path) -> None:
     device.close()
     with pytest.raises(ftlkit.InputError, match="is no address; write HOST:PORT"):
         device.serve("here")
+
+
+def test_a_device_that_nobody_holds_is_free_again(tmp_path: Path) -> None:
+    path = tmp_path / "disk.ftl"
+    assert ftlkit.Device.create(path, **SMALL).serve().uri
+    gc.collect()
+    with ftlkit.Device(path).serve(tmp_path / "a b%.sock") as device:
+        assert device.uri.endswith("/a%20b%25.sock")
+
+
+def test_a_device_may_be_a_dict(tmp_path: Path) -> None:
+    described = ftlkit.device("tpftl-512m") | {"name": "mine"}
+    assert ftlkit.Device.create(tmp_path / "disk.ftl", device=described).info["device"] == "mine"

@@ -298,3 +298,40 @@ def test_ctrl_c_stops_python_and_checks(call: str) -> None:
         _, errors = process.communicate(timeout=60)
         assert time.monotonic() - began < 3
     assert errors.decode().rstrip().endswith("KeyboardInterrupt")
+
+
+class Endless(Page):
+    def lookup(self, lpn: int) -> int | None:
+        while lpn >= 0:
+            pass
+        return None
+
+
+def test_ctrl_c_stops_a_loop_without_end() -> None:
+    options = QUICK | {"requests": 10}
+    code = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]\nimport ftlkit\n"
+    code += f"from test_mapping import Endless; print('begun', flush=True); ftlkit.run(Endless, **{options!r})"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=5)
+        finally:
+            process.kill()
+    assert errors.decode().rstrip().endswith("KeyboardInterrupt")
+
+
+def test_checks_say_what_they_cannot_take() -> None:
+    wrong: Any = [Page]
+    with pytest.raises(ftlkit.InputError, match="is no scheme; give a name"):
+        ftlkit.conformance(wrong)
+    with pytest.raises(ftlkit.InputError, match="leave the parameters out, or use check"):
+        ftlkit.conformance("tpftl:techniques=rs")
+    with pytest.raises(ftlkit.InputError, match="seed: 18446744073709551616 is too large"):
+        ftlkit.check("page", cuts=1, seed=2**64)
+    half: Any = 1.5
+    with pytest.raises(ftlkit.InputError, match=r"cuts: 1\.5 is no whole number"):
+        ftlkit.check("page", cuts=half)

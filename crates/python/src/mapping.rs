@@ -35,6 +35,7 @@ pub(crate) struct Class {
     make: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
     stop: Arc<AtomicBool>,
+    thread: Arc<AtomicU64>,
     calls: AtomicU64,
     calls_ns: AtomicU64,
 }
@@ -46,7 +47,7 @@ impl Class {
     /// The class waits for nothing once `watch` has been asked to stop.
     pub(crate) fn new(make: Py<PyAny>, watch: &Watch) -> Class {
         let (calls, calls_ns) = Default::default();
-        Class { make, raised: Mutex::new(None), stop: watch.stop(), calls, calls_ns }
+        Class { make, raised: Mutex::new(None), stop: watch.stop(), thread: watch.thread(), calls, calls_ns }
     }
 
     /// Calls of `lookup`, `update` and `clean`, and their mean time, microseconds.
@@ -59,7 +60,13 @@ impl Class {
     pub(crate) fn during<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         // The thread is known to Python all the time: to make it known in every call takes longer than most
         // calls.
-        Python::attach(|py| py.detach(|| RUN.set(self, work)))
+        Python::attach(|py| {
+            let name = py.import("threading").and_then(|module| module.call_method0("get_ident")?.extract());
+            self.thread.store(name.unwrap_or(0), Ordering::Relaxed);
+            let result = py.detach(|| RUN.set(self, work));
+            self.thread.store(0, Ordering::Relaxed);
+            result
+        })
     }
 
     /// What the mapping raised, if it did.

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use sim::results::{to_value, Run};
 use sim::setup::{Resolved, SchemeSpec};
-use sim::{Experiment, Load, RunError, Setup};
+use sim::{Experiment, Load, Progress, RunError, Setup, SetupError};
 use workload::{InputError, Request};
 
 use crate::columns::Columns;
@@ -31,7 +31,13 @@ pub(crate) fn setup(py: Python<'_>, options: &str, columns: Option<&Columns>) ->
 #[pyo3(signature = (options, columns=None))]
 pub(crate) fn prepare(py: Python<'_>, options: &str, columns: Option<&Columns>) -> PyResult<Prepared> {
     let setup = setup(py, options, columns)?;
-    let resolved = py.detach(|| setup.resolve()).map_err(|error| errors::setup(py, &error))?;
+    let resolved = py.detach(|| setup.resolve()).map_err(|error| match &error {
+        // A job file at hand as text has a name, too, and is no file.
+        SetupError::Input(input) if setup.jobs.as_ref().is_some_and(|jobs| jobs.name == input.file()) => {
+            Error::Input.error(py, input)
+        }
+        error => errors::setup(py, error),
+    })?;
     Ok(Prepared { resolved })
 }
 
@@ -62,7 +68,10 @@ impl Prepared {
     fn requests<'py>(&self, py: Python<'py>, most: usize) -> PyResult<[Bound<'py, PyBytes>; 4]> {
         let experiment =
             self.resolved.experiment(&SchemeSpec { name: String::new(), parameters: Default::default() });
-        let found = py.detach(|| requests(&experiment, most)).map_err(|error| errors::input(py, &error))?;
+        let watch = Watch::new(1, None);
+        let found = watch
+            .attend(py, || requests(&experiment, most, &watch))?
+            .map_err(|error| errors::input(py, &error))?;
         Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
@@ -109,7 +118,7 @@ impl Prepared {
     }
 }
 
-fn requests(experiment: &Experiment, most: usize) -> Result<[Vec<u8>; 4], InputError> {
+fn requests(experiment: &Experiment, most: usize, watch: &Watch) -> Result<[Vec<u8>; 4], InputError> {
     let mut found: [Vec<u8>; 4] = Default::default();
     let source = experiment.phases.iter().find_map(|phase| match &phase.load {
         Load::Open { source, .. } | Load::Closed { source, .. } => Some(source),
@@ -121,7 +130,8 @@ fn requests(experiment: &Experiment, most: usize) -> Result<[Vec<u8>; 4], InputE
             "jobs wait for each other, so their requests are no list; give a trace, a generator or a frame",
         )
     })?;
-    for request in source.requests(experiment.device.exported_bytes(), experiment.seed)?.take(most) {
+    let all = source.requests(experiment.device.exported_bytes(), experiment.seed)?;
+    for request in all.take(most).take_while(|_| !watch.stops()) {
         let Request { arrival_ns, kind, offset, bytes } = request?;
         for (to, value) in [(0, arrival_ns), (2, offset), (3, bytes)] {
             found[to].extend_from_slice(&value.to_ne_bytes());

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use live::{Address, Ended, Export, Listeners, LiveError, Opening, Served, Settings, Snapshot, Stop};
+use live::{
+    Address, Ended, Export, Listeners, LiveError, Opening, PowerOffError, Served, Settings, Snapshot, Stop,
+};
 use pyo3::prelude::*;
 use serde_json::json;
 use sim::setup::SchemeSpec;
@@ -73,10 +75,34 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Ends the thread, and switches the device off; `None`: it has ended before.
+    fn end(&self) -> Option<(std::thread::Result<Result<Ended, LiveError>>, Result<(), PowerOffError>)> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        self.stop.ask();
+        Some((thread.join(), self.export.power_off()))
+    }
+
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let off = || Class::Device.error(py, "the device is switched off");
         py.detach(|| self.export.snapshot()).ok_or_else(off)
     }
+}
+
+/// A device that nobody holds any more is served no longer, and its image is free.
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A path as the query of a URI has it: all but letters, digits, `/` and what needs no escape is escaped.
+fn encoded(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let byte = |&byte: &u8| match byte {
+        byte if plain(byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    path.as_os_str().as_encoded_bytes().iter().map(byte).collect()
 }
 
 fn open(path: &Path, address: Address, how: Opening) -> Result<Server, LiveError> {
@@ -106,7 +132,7 @@ impl Server {
     /// Where clients connect, as URIs of NBD.
     fn uris(&self) -> Vec<String> {
         let uri = |address: &Address| match address {
-            Address::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
+            Address::Unix(path) => format!("nbd+unix:///?socket={}", encoded(path)),
             Address::Tcp(at) => format!("nbd://{at}"),
         };
         self.addresses.iter().map(uri).collect()
@@ -129,13 +155,7 @@ impl Server {
 
     /// Ends the server, and switches the device off in good order. Asking again changes nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return Ok(()) };
-        self.stop.ask();
-        let ended = py.detach(|| {
-            let ended = thread.join();
-            (ended, self.export.power_off())
-        });
+        let Some(ended) = py.detach(|| self.end()) else { return Ok(()) };
         let (Ok(served), off) = ended else {
             return Err(Class::Finding.error(py, "the thread of the server panicked"));
         };

@@ -40,8 +40,8 @@ pub(crate) fn size(
         at.map_or_else(String::new, |at| schemes[at].1.clone())
     };
     let mut sweep = Sweep::new(&resolved, &specs, &caches, &command).map_err(|error| wrong(&error))?;
-    py.detach(|| sweep.read_once()).map_err(|error| errors::input(py, &error))?;
     let watch = Watch::new(sweep.experiments.len(), tell);
+    watch.attend(py, || sweep.read_once(&watch))?.map_err(|error| errors::input(py, &error))?;
     let results = watch.attend(py, || sim::compare(&sweep.experiments, threads_or_all(threads), &watch))?;
     let (runs, left_out) = sweep.ran(results).map_err(|error| errors::run(py, &error))?;
     let Some((curve, _)) = sweep.curve(&runs, within) else {

@@ -1,7 +1,7 @@
 //! A run on a thread of its own. Python's thread waits without the GIL, and looks up now and then: for
 //! Ctrl-C, and to tell how far the run is.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ struct Far {
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     runs: Mutex<Vec<Far>>,
+    /// Python's name of the thread that runs Python of the user, while it does.
+    thread: Arc<AtomicU64>,
     /// A function of (run, phase, phases, name of the phase, share that is done, whether the run has ended).
     tell: Option<Py<PyAny>>,
 }
@@ -34,7 +36,23 @@ pub(crate) struct Watch {
 impl Watch {
     /// Nobody has heard of any of `runs` runs.
     pub(crate) fn new(runs: usize, tell: Option<Py<PyAny>>) -> Watch {
-        Watch { stop: Arc::default(), runs: Mutex::new(vec![Far::default(); runs]), tell }
+        let (stop, thread) = Default::default();
+        Watch { stop, runs: Mutex::new(vec![Far::default(); runs]), thread, tell }
+    }
+
+    /// Where a thread that runs Python of the user leaves its name; 0: there is none.
+    pub(crate) fn thread(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.thread)
+    }
+
+    /// Raises `KeyboardInterrupt` in the Python of the user, which may never come to its end.
+    fn interrupt(&self, py: Python<'_>) {
+        let thread = self.thread.load(Ordering::Relaxed);
+        if thread != 0 {
+            let asked =
+                py.import("ftlkit._mapping").and_then(|module| module.call_method1("interrupt", (thread,)));
+            drop(asked);
+        }
     }
 
     /// Becomes true when everything shall stop.
@@ -84,6 +102,8 @@ impl Watch {
                 if raised.is_none() {
                     raised = py.check_signals().and_then(|()| self.tell(py)).err();
                     self.stop.store(raised.is_some(), Ordering::Relaxed);
+                } else {
+                    self.interrupt(py);
                 }
             }
             py.detach(|| thread.join())

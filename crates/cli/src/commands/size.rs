@@ -69,7 +69,7 @@ pub(crate) fn size(args: SizeArgs, again: &Again) -> Result<(), Stop> {
         setup.notes.iter().for_each(|text| note(text));
     }
     memory::check(&sweep.experiments, threads(options.running.threads))?;
-    sweep.read_once()?;
+    sweep.read_once(&())?;
     interrupt::catch()?;
     let bars = Bars::new(&sweep.names, options.running.quiet);
     let results = sim::compare(&sweep.experiments, threads(options.running.threads), &bars);

@@ -248,7 +248,11 @@ pub struct Locality {
 
 impl Locality {
     /// Of the reads and writes among `requests`, on a device of `exported_pages` pages of `page_bytes`.
-    pub fn of(requests: &[Request], exported_pages: u32, page_bytes: u32) -> Locality {
+    pub fn of<'a>(
+        requests: impl IntoIterator<Item = &'a Request>,
+        exported_pages: u32,
+        page_bytes: u32,
+    ) -> Locality {
         let per_page = page_bytes / 4;
         let mut locality = Locality {
             entries: StackDistances::new(exported_pages as usize),

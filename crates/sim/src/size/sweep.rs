@@ -8,6 +8,7 @@ use workload::InputError;
 use super::{smallest, Locality, LruPoint, Point};
 use crate::error::RunError;
 use crate::facts::labels;
+use crate::progress::Progress;
 use crate::results::{to_value, OutputError, Run};
 use crate::setup::{CacheAtStart, Resolved, SchemeSpec, Setup, WarmUp};
 use crate::source::{Listed, Source};
@@ -106,18 +107,19 @@ impl Sweep {
     }
 
     /// Reads the requests of a replayed workload once, for all experiments, and finds their stack distances.
-    /// Of a job file there is no one sequence of requests.
+    /// Of a job file there is no one sequence of requests. What comes after `progress` asks to stop is not read.
     ///
     /// # Errors
     /// They cannot be read.
-    pub fn read_once(&mut self) -> Result<(), InputError> {
+    pub fn read_once(&mut self, progress: &dyn Progress) -> Result<(), InputError> {
         let experiment = &self.experiments[0];
         let [phase] = &experiment.phases[..] else { return Ok(()) };
         let (Load::Open { source, .. } | Load::Closed { source, .. }) = &phase.load else { return Ok(()) };
         let device = &experiment.device;
-        let requests =
-            source.requests(device.exported_bytes(), experiment.seed)?.collect::<Result<Vec<_>, _>>()?;
-        self.locality = Some(Locality::of(&requests, device.exported_pages, device.geometry.page_bytes));
+        let requests = source.requests(device.exported_bytes(), experiment.seed)?;
+        let requests = requests.take_while(|_| !progress.stops()).collect::<Result<Vec<_>, _>>()?;
+        let wanted = requests.iter().take_while(|_| !progress.stops());
+        self.locality = Some(Locality::of(wanted, device.exported_pages, device.geometry.page_bytes));
         let listed: Arc<dyn Source> = Arc::new(Listed::new(source.name(), requests));
         for phase in self.experiments.iter_mut().flat_map(|experiment| &mut experiment.phases) {
             if let Load::Open { source, .. } | Load::Closed { source, .. } = &mut phase.load {
