@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import operator
 import os
 import tempfile
 import time
@@ -13,17 +15,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ftlkit import _ftlkit
-from ftlkit._errors import FileError, FindingError, InputError, at_least, extra
-from ftlkit._options import entries, spelled
+from ftlkit._errors import FileError, FindingError, FtlError, InputError, at_least, extra
+from ftlkit._lists import devices
+from ftlkit._options import entries, listed, spelled
 from ftlkit._progress import Overall
-from ftlkit._results import Run, Runs, Table
+from ftlkit._results import Run, Runs, Table, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 FILES = ("trace", "job-file", "device", "warm-up")
 """Options that may name a file."""
@@ -84,7 +86,7 @@ class StudyResults:
 
     def table(self) -> Table:
         """A row for each point and phase, as in ``table.parquet``."""
-        return Table(pq.read_table(pa.BufferReader(self._table)))
+        return Table(pq.read_table(io.BytesIO(self._table)))
 
     def summary(self) -> Table:
         """Means over the seeds; ``..._half_width`` is half of the 95 % confidence interval."""
@@ -92,7 +94,7 @@ class StudyResults:
         for row in json.loads(self._summary):
             means, widths = row.pop("means"), row.pop("half_widths")
             rows.append(row | means | {f"{name}_half_width": width for name, width in widths.items()})
-        return Table(pa.Table.from_pylist(rows))
+        return table_of(rows, text=("point", "phase"), whole=("done", "failed", "points"))
 
     def __repr__(self) -> str:
         """How many points have ended, and the first failure."""
@@ -120,9 +122,10 @@ class Study:
             FileError: it cannot be read.
             InputError: it is no study, or a point in it is impossible.
         """
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         """The study file."""
-        self.results_folder = Path(results) if results is not None else self.path.with_suffix(".results")
+        folder = self.path.with_suffix(".results") if results is None else Path(results)
+        self.results_folder = folder.absolute()
         """The folder of its results."""
         self._native = _ftlkit.Study(os.fspath(self.path))
         self.title = self._native.title
@@ -138,19 +141,21 @@ class Study:
         cls,
         path: str | os.PathLike[str],
         *,
-        schemes: Iterable[str] = (),
-        cross: Mapping[str, Sequence[Any]] | None = None,
+        schemes: str | Iterable[str] = (),
+        cross: Mapping[str, Iterable[Any]] | None = None,
         options: Mapping[str, Any] | None = None,
         workloads: Mapping[str, Mapping[str, Any]] | None = None,
         points: Iterable[Mapping[str, Any]] = (),
-        seeds: int | Sequence[int] = 1,
-        show: Iterable[str] = (),
+        seeds: int | Iterable[int] = 1,
+        show: str | Iterable[str] = (),
         title: str = "",
     ) -> Study:
         """Writes a study file and reads it.
 
+        What is no study is not written, and leaves a file that is there as it is.
+
         Args:
-            path: the file to write.
+            path: the file to write; one that is there is replaced.
             schemes: schemes that are combined with everything.
             cross: options with lists of values: every combination is a point.
             options: options that all points share.
@@ -160,29 +165,26 @@ class Study:
             show: quantities of the summary.
             title: what the study asks.
         """
-        whole: dict[str, Any] = {"title": title, "seeds": seeds if isinstance(seeds, int) else list(seeds)}
-        if show := list(show):
-            whole["show"] = show
+        whole: dict[str, Any] = {"title": title or "", "seeds": _whole_numbers(seeds)}
+        if shown := listed(show):
+            whole["show"] = shown
         if options:
             whole["options"] = entries(options)
-        crossed: dict[str, Any] = {"schemes": list(schemes)} if schemes else {}
+        names = _names(schemes)
+        crossed: dict[str, Any] = {"schemes": names} if names else {}
         for name, values in (cross or {}).items():
-            crossed[spelled(name)] = [entries({name: value})[spelled(name)] for value in values]
+            crossed[spelled(name)] = [_crossed(name, value) for value in listed(values)]
         if crossed:
             whole["cross"] = crossed
         if workloads:
             whole["workload"] = [{"name": name, **entries(own)} for name, own in workloads.items()]
-        listed = []
+        alone = []
         for point in points:
             own = dict(point)
-            listed.append({"scheme": own.pop("scheme", ""), **entries(own)})
-        if listed:
-            whole["point"] = listed
-        text = _ftlkit.to_toml(json.dumps(whole))
-        try:
-            Path(path).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise FileError(f"{path} cannot be written ({error})") from None
+            alone.append({"scheme": own.pop("scheme", ""), **entries(own)})
+        if alone:
+            whole["point"] = alone
+        _write(Path(path), _ftlkit.to_toml(json.dumps(whole)))
         return cls(path)
 
     def results(self) -> StudyResults:
@@ -254,11 +256,11 @@ class Study:
         try:
             for number in numbers:
                 point = by_number[number]
-                files = {path: shipped[path] for path in _files(point) if path in shipped}
+                files = {str(Path(path).absolute()): shipped[path] for path in _files(point) if path in shipped}
                 command = f"{self._native.command} --point {number}"
                 future = client.submit(
                     _run_point,
-                    dict(point.options),
+                    _absolute(point.options),
                     point.scheme,
                     point.seed,
                     command,
@@ -290,10 +292,67 @@ class Study:
         return {path: client.scatter(Path(path).read_bytes(), broadcast=True, hash=True) for path in paths}
 
 
+def _whole_numbers(seeds: Any) -> int | list[int]:
+    """Seeds as JSON has them: a number, or a list."""
+    try:
+        return operator.index(seeds)
+    except TypeError:
+        pass
+    try:
+        return [operator.index(seed) for seed in seeds]
+    except TypeError:
+        raise InputError(f"seeds: {seeds!r} is neither a whole number nor a list of some") from None
+
+
+def _names(schemes: Any) -> list[str]:
+    """Schemes of the registry; one text may hold several."""
+    names = [name.strip() for name in schemes.split(",")] if isinstance(schemes, str) else list(schemes)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{name!r} is no name of a scheme; a study runs schemes of ftlkit.schemes() alone")
+    return [str(name) for name in names]
+
+
+def _crossed(name: str, value: Any) -> Any:
+    if value is None:
+        raise InputError(f"cross: {name} has None, and a study file needs a value; give a point without {name}")
+    return entries({name: value})[spelled(name)]
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a study file, if it is one."""
+    part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        _ftlkit.Study(os.fspath(part))
+        part.replace(path)
+    except FtlError as error:
+        raise type(error)(str(error).replace(os.fspath(part), os.fspath(path))) from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be written ({error})") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _named_files(options: Mapping[str, Any]) -> dict[str, str]:
+    """The files that options name. A preset is none, whatever lies in the folder."""
+    values = {name: options.get(name) for name in FILES}
+    presets = devices()
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, str) and not (name == "device" and value in presets) and Path(value).is_file()
+    }
+
+
 def _files(point: Point) -> list[str]:
     """The files that a point reads."""
-    values = [point.options.get(name) for name in FILES]
-    return [value for value in values if isinstance(value, str) and Path(value).is_file()]
+    return list(_named_files(point.options).values())
+
+
+def _absolute(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that mean the same in any folder."""
+    return {**options, **{name: str(Path(path).absolute()) for name, path in _named_files(options).items()}}
 
 
 @lru_cache

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import distributed
+import numpy as np
 import pytest
 from conftest import ROOT
 from distributed import Client, LocalCluster, as_completed
@@ -217,3 +218,67 @@ def test_size_finds_what_the_command_finds(ftl: str) -> None:
         ftlkit.size("dftl", caches=[520], **options)
     with pytest.warns(ftlkit.Note, match="left out: scheme dftl"):
         ftlkit.size("dftl", caches=[520, "64KiB"], **options)
+
+
+def test_values_of_a_study_may_be_what_python_has_for_them(tmp_path: Path) -> None:
+    schemes: Any = np.array(["page", "dftl"])
+    options: Any = {"device": "tpftl-512m", "warm_up": "none", "synth": "financial1", "requests": 10}
+    study = ftlkit.Study.create(
+        tmp_path / "x.toml",
+        schemes=schemes,
+        cross={"cache": "3%"},
+        options=options,
+        seeds=np.arange(1, 3),
+        show="iops",
+    )
+    assert [(point.scheme, point.seed) for point in study.points] == [
+        ("page", 1),
+        ("page", 2),
+        ("dftl", 1),
+        ("dftl", 2),
+    ]
+    seeds: Any = np.int64(2)
+    assert (
+        len(ftlkit.Study.create(tmp_path / "y.toml", schemes="page, dftl", options=options, seeds=seeds).points) == 4
+    )
+    for wrong, sentence in (
+        ({"cross": {"rewrite": [None, "30s"]}}, "cross: rewrite has None"),
+        ({"seeds": "two"}, "seeds: 'two' is neither a whole number nor a list"),
+        ({"schemes": [ftlkit.Mapping]}, "is no name of a scheme"),
+    ):
+        arguments: Any = {"schemes": ["page"]} | wrong
+        with pytest.raises(ftlkit.InputError, match=sentence):
+            ftlkit.Study.create(tmp_path / "z.toml", **arguments)
+
+
+def test_what_is_no_study_leaves_the_file_as_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path / "caches.toml")
+    before = path.read_text()
+    with pytest.raises(ftlkit.InputError, match="there is no scheme `pgae`") as raised:
+        ftlkit.Study.create(path, schemes=["pgae"])
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
+    assert f".{os.getpid()}" not in str(raised.value)
+
+
+@pytest.mark.parametrize("where", ["here", "dask"])
+def test_a_study_holds_in_any_folder(tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sample.spc").write_bytes(SAMPLE.read_bytes())
+    (tmp_path / "else").mkdir()
+    options: Any = {"device": "tpftl-512m", "warm_up": "none", "trace": "sample.spc"}
+    study = ftlkit.Study.create("x.toml", schemes=["page"], options=options)
+    if where == "dask":
+        with Client(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as client:
+            client.run(os.chdir, os.fspath(tmp_path / "else"))
+            assert not study.run(client=client).failed
+    else:
+        study.run()
+    monkeypatch.chdir(tmp_path / "else")
+    assert len(study.results().runs) == 1
+
+
+def test_the_types_of_a_summary_depend_on_no_value(tmp_path: Path) -> None:
+    study = ftlkit.Study.create(tmp_path / "x.toml", schemes=["page"], options={"device": "tpftl-512m"})
+    types = study.results().summary().to_arrow().schema
+    assert {str(kind) for kind in types.types} == {"string", "int64", "double"}

@@ -135,10 +135,15 @@ fn run(args: &StudyArgs, chosen: &[&Point], folder: &Folder, by: &str) -> Result
     Ok(points.len() - ended?)
 }
 
+/// Whether results are this version's. Python knows its number alone, and not its commit.
+fn may_be(of: &str, by: &str) -> bool {
+    of == by || of.strip_suffix("(Python)").is_some_and(|number| by.starts_with(number))
+}
+
 /// Says so when results were made by other versions than this.
 fn versions(args: &StudyArgs, stored: &[Option<Stored>], by: &str) {
     let others: Vec<&str> =
-        stored.iter().flatten().map(|stored| stored.by.as_str()).filter(|&of| of != by).collect();
+        stored.iter().flatten().map(|stored| stored.by.as_str()).filter(|&of| !may_be(of, by)).collect();
     if let Some(first) = others.first() {
         let count = others.len();
         tell(args, &format!("{count} results were made by another version ({first}; this is {by}); --again makes them anew"));
@@ -171,5 +176,17 @@ fn conclude(study: &Study, stored: &[Option<Stored>], chosen: &[&Point], missing
             Err(Stop::user(format!("{} of {} points failed; {first}", failed.len(), chosen.len())))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_be;
+
+    #[test]
+    fn what_python_made_is_of_this_version_if_the_number_is() {
+        let by = "0.1.0 (c1e7)";
+        assert!(may_be(by, by) && may_be("0.1.0 (Python)", by));
+        assert!(!may_be("0.1.0 (d2f8)", by) && !may_be("0.2.0 (Python)", by));
     }
 }
