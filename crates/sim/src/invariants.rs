@@ -85,7 +85,7 @@ pub(crate) struct Walk {
 
 /// Walks over the mapping: it is injective, each page it leads to carries the LPN it belongs to, and the
 /// watched ones the newest version.
-pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, rig: &Rig<S, T>, repeat: &str) -> Walk {
+pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, rig: &Rig<S, T>) -> Walk {
     let nand = rig.device.nand();
     let mut seen = vec![0_u64; (nand.geometry().pages() as usize).div_ceil(64)];
     let mut digest = Digest::new();
@@ -146,14 +146,14 @@ pub(crate) fn of_mapping<S: Scheme, T: Timing>(phase: &str, rig: &Rig<S, T>, rep
             format!("{phase}: every mapped page holds its own LPN"),
             foreign.is_none(),
             foreign.map_or(format!("{mapped} mapped pages"), |(l, p, oob)| {
-                format!("LPN {} leads to PPN {}, which holds {oob:?}; repeat with: {repeat}", l.0, p.0)
+                format!("LPN {} leads to PPN {}, which holds {oob:?}", l.0, p.0)
             }),
         ),
         Invariant::new(
             format!("{phase}: every watched page has its newest version"),
             stale.is_none() && watched == live,
             match stale {
-                Some(stale) => format!("{stale}; repeat with: {repeat}"),
+                Some(stale) => stale.to_string(),
                 None => format!(
                     "{watched} of {live} written pages found, {total} watched, {} reads compared",
                     rig.reference.checked()

@@ -498,7 +498,7 @@ impl<'a> Runner<'a> {
     /// The measured phases, and the end of the run.
     fn measure<S: Scheme, T: Timed>(mut self, mut rig: Rig<S, T>) -> Result<Run, RunError> {
         self.rounds(&mut rig)?;
-        let walk = invariants::of_mapping("end", &rig, &self.experiment.repeat());
+        let walk = invariants::of_mapping("end", &rig);
         self.digest.add(walk.digest);
         if self.experiment.verify != Verify::Off {
             self.run.invariants.extend(walk.invariants);
@@ -565,7 +565,7 @@ impl<'a> Runner<'a> {
             erases: did.total_erases(),
             compute_ns: rig.device.counters().compute_ns,
         });
-        let walk = invariants::of_mapping(PHASE, &rig, &self.experiment.repeat());
+        let walk = invariants::of_mapping(PHASE, &rig);
         self.run.invariants.extend(walk.invariants);
         self.run.invariants.push(invariants::of_scheme(PHASE, &rig));
         Ok(())
@@ -641,7 +641,7 @@ impl<'a> Runner<'a> {
         let counters = rig.device.counters();
         let changed = counters.host_writes + counters.host_trims > 0;
         if changed && self.experiment.verify != Verify::Off {
-            let walk = invariants::of_mapping(&spec.name, rig, &self.experiment.repeat());
+            let walk = invariants::of_mapping(&spec.name, rig);
             self.run.invariants.extend(walk.invariants);
             self.run.invariants.push(invariants::of_scheme(&spec.name, rig));
         }
