@@ -153,26 +153,31 @@ impl Table {
         file.into_inner()
     }
 
-    /// The cells of a column that have a value, as what they are known to be. Where nobody knows, or one is
-    /// something else, the narrowest type holds them.
+    /// The cells of a column that have a value, as what they are known to be, or as the narrowest type that
+    /// holds them. A number that its type does not hold makes the column text, which loses no digit.
     fn values(&self, column: usize, known: Option<CellType>) -> Values {
         let cells: Vec<&str> =
             self.rows.iter().map(|row| row[column].as_str()).filter(|cell| !cell.is_empty()).collect();
+        let words = || Values::Words(cells.iter().map(|&cell| cell.into()).collect());
         let of = |of: CellType| match of {
             CellType::Integer => all(&cells).map(Values::Integers),
             CellType::Number => all(&cells).map(Values::Numbers),
             CellType::Truth => all(&cells).map(Values::Truths),
-            CellType::Text => Some(Values::Words(cells.iter().map(|&cell| cell.into()).collect())),
+            CellType::Text => Some(words()),
         };
         // Names such as `inf` are no numbers.
-        let finite = |values: &Values| !matches!(values, Values::Numbers(all) if !all.iter().all(|one| one.is_finite()));
-        let guessed = match cells[..] {
-            [] => &[][..],
-            _ => &[CellType::Integer, CellType::Number, CellType::Truth],
+        let finite = |found: &Values| match found {
+            Values::Numbers(numbers) => numbers.iter().all(|number| number.is_finite()),
+            _ => true,
         };
-        (known.and_then(of))
-            .or_else(|| guessed.iter().find_map(|&one| of(one).filter(finite)))
-            .unwrap_or_else(|| Values::Words(cells.iter().map(|&cell| cell.into()).collect()))
+        let found = match known {
+            Some(known) => of(known),
+            None if cells.is_empty() => None,
+            None => [CellType::Integer, CellType::Number, CellType::Truth]
+                .into_iter()
+                .find_map(|one| of(one).filter(finite)),
+        };
+        found.unwrap_or_else(words)
     }
 }
 

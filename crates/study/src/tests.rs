@@ -265,6 +265,19 @@ fn parquet_holds_what_the_csv_holds() {
 }
 
 #[test]
+fn types_of_measured_columns_depend_on_no_cell() {
+    let columns = ["digest", "iops", "trim_p99_ns", "seed", "a-setting"].map(str::to_owned).to_vec();
+    let row = ["1074e9999", "", "", "18446744073709551615", "nan"].map(str::to_owned).to_vec();
+    let scratch = tempfile::NamedTempFile::new().unwrap();
+    fs::write(scratch.path(), Table { columns, rows: vec![row] }.parquet().unwrap()).unwrap();
+    let reader = SerializedFileReader::new(fs::File::open(scratch.path()).unwrap()).unwrap();
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let types: Vec<String> =
+        schema.columns().iter().map(|column| column.physical_type().to_string()).collect();
+    assert_eq!(types, ["BYTE_ARRAY", "DOUBLE", "INT64", "BYTE_ARRAY", "BYTE_ARRAY"]);
+}
+
+#[test]
 fn a_result_that_is_none_is_named() {
     let study = study(SMALL);
     let scratch = tempfile::tempdir().unwrap();

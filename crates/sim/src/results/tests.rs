@@ -63,6 +63,8 @@ fn json_round_trip() {
     // One run without the list is read too.
     let single = serde_json::to_string(&runs[0]).unwrap();
     assert!(from_json(&single).unwrap() == runs[..1]);
+    let whole = format!("{{\"title\": \"t\", \"runs\": [null, {single}]}}");
+    assert!(from_json(&whole).unwrap() == runs[..1]);
 }
 
 #[test]
