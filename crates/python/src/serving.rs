@@ -61,6 +61,9 @@ pub(crate) fn describe_image(py: Python<'_>, path: PathBuf) -> PyResult<String> 
     Ok(found.to_string())
 }
 
+/// How a server thread ended, and how the device was switched off.
+type Off = (std::thread::Result<Result<Ended, LiveError>>, Result<(), PowerOffError>);
+
 /// A server thread.
 type Thread = JoinHandle<Result<Ended, LiveError>>;
 
@@ -76,7 +79,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Ends the thread, and switches the device off; `None`: it has ended before.
-    fn end(&self) -> Option<(std::thread::Result<Result<Ended, LiveError>>, Result<(), PowerOffError>)> {
+    fn end(&self) -> Option<Off> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         self.stop.ask();
         Some((thread.join(), self.export.power_off()))

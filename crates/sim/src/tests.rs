@@ -252,7 +252,7 @@ fn a_damaged_reference_is_noticed() {
         for lpn in (0..1200).step_by(SAMPLE_STRIDE as usize) {
             rig.reference.corrupt(Lpn(lpn));
         }
-        let walk = crate::invariants::of_mapping("end", &rig, "");
+        let walk = crate::invariants::of_mapping("end", &rig);
         assert!(walk.invariants.iter().any(|found| !found.held));
         let stop = phase(&mut rig, &experiment.phases[1]);
         assert!(matches!(stop, Some(crate::host::Stop::Mismatch { .. })), "{stop:?}");
