@@ -147,6 +147,8 @@ def _value(name: str, value: Any) -> Any:
         return ",".join(f"{key}={part}" for key, part in value.items())
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        raise InputError(f"{name}: {value} is no finite number; give one, or leave it out")
     if isinstance(value, float) and "e" in repr(value):
         return f"{Decimal(repr(value)):f}"
     return value

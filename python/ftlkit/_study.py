@@ -329,7 +329,7 @@ def _write(path: Path, text: str) -> None:
     except FtlError as error:
         raise type(error)(str(error).replace(os.fspath(part), os.fspath(path))) from None
     except OSError as error:
-        raise FileError(f"{path} cannot be written ({error})") from None
+        raise FileError(f"{path} cannot be written ({error.strerror or error})") from None
     finally:
         part.unlink(missing_ok=True)
 

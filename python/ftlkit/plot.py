@@ -242,6 +242,8 @@ def bars(
     rows = table.rows()
     if any(isinstance(row[quantity], str) for row in rows):
         raise InputError(f"{quantity} is text, and a bar needs a number")
+    if all(row[quantity] is None for row in rows):
+        raise InputError(f"there is nothing to draw: the runs have no {quantity}")
     labels, values = many.labels, iter(row[quantity] for row in rows)
     if over is not None and over not in labels:
         raise InputError(f"over: there is no run of {over}; there are {', '.join(labels)}")

@@ -161,6 +161,8 @@ def test_phases_of_one_name_are_told_apart() -> None:
 def test_bars_say_what_cannot_be_drawn(runs: ftlkit.Runs) -> None:
     with pytest.raises(ftlkit.InputError, match="digest is text, and a bar needs a number"):
         ftlkit.plot.bars(runs, "digest")
+    with pytest.raises(ftlkit.InputError, match="there is nothing to draw: the runs have no trim_p99_ns"):
+        ftlkit.plot.bars(runs, "trim_p99_ns")
     with pytest.raises(ftlkit.InputError, match="over: there is no run of lftl; there are page, dftl, tpftl"):
         ftlkit.plot.bars(runs, over="lftl")
     with pytest.raises(ftlkit.InputError, match=r"over: evictions of page is 0 in .*, and nothing can be divided"):

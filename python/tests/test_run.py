@@ -294,6 +294,8 @@ def test_times_may_have_any_length_and_as_many_digits_as_a_float() -> None:
     assert digest(until=np.timedelta64(1, "h")) == digest(until=datetime.timedelta(hours=1)) == digest()
     assert digest(until=0.1 + 0.2, max_gap=1e-5) == digest(until="300ms", max_gap="10us")
     assert digest(time_scale=1 / 3) == digest(time_scale="0.3333333333333333")
+    with pytest.raises(ftlkit.InputError, match="until: inf is no finite number"):
+        digest(until=float("inf"))
     for wrong in (np.timedelta64("NaT"), np.timedelta64(1, "Y"), np.timedelta64(5)):
         with pytest.raises(ftlkit.InputError, match=r"until: .* is no length of time"):
             digest(until=wrong)
