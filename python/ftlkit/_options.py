@@ -21,7 +21,7 @@ from ftlkit._errors import FtlError, InputError
 
 Path: TypeAlias = str | os.PathLike[str]
 Size: TypeAlias = int | str
-Time: TypeAlias = str | float | datetime.timedelta
+Time: TypeAlias = str | float | datetime.timedelta | np.timedelta64
 
 
 class Options(TypedDict, total=False):

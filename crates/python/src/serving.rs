@@ -75,6 +75,8 @@ pub(crate) struct Server {
     stop: Stop,
     /// `None`: it has ended.
     thread: Mutex<Option<Thread>>,
+    /// Who serves. A process that was forked has a copy of this, and not the thread.
+    process: u32,
 }
 
 impl Server {
@@ -94,7 +96,9 @@ impl Server {
 /// A device that nobody holds any more is served no longer, and its image is free.
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        if self.process == std::process::id() {
+            self.end();
+        }
     }
 }
 
@@ -120,7 +124,7 @@ fn open(path: &Path, address: Address, how: Opening) -> Result<Server, LiveError
     let thread = server.spawn(move || live::nbd::serve(&listeners, vec![served], &asked));
     let thread =
         thread.map_err(|error| LiveError::Host { what: "a thread cannot be started".to_owned(), error })?;
-    Ok(Server { export, addresses, stop, thread: Mutex::new(Some(thread)) })
+    Ok(Server { export, addresses, stop, thread: Mutex::new(Some(thread)), process: std::process::id() })
 }
 
 #[pymethods]
