@@ -107,7 +107,7 @@ impl Sweep {
     }
 
     /// Reads the requests of a replayed workload once, for all experiments, and finds their stack distances.
-    /// Of a job file there is no one sequence of requests. What comes after `progress` asks to stop is not read.
+    /// Of a job file there is no one sequence of requests. Nothing more is read when `progress` asks to stop.
     ///
     /// # Errors
     /// They cannot be read.
