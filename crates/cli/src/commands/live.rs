@@ -12,9 +12,8 @@ use sim::setup::{positive_32, SchemeSpec};
 use sim::CacheSize;
 
 use super::interrupt;
-use super::memory;
 use super::options::one_of;
-use super::serving::{watch_signals, Serving};
+use super::serving::{check_memory, watch_signals, Serving};
 use super::stop::{note, say, Stop};
 
 /// The TCP port of NBD.
@@ -142,7 +141,7 @@ pub(crate) fn create(args: CreateArgs) -> Result<(), Stop> {
     if let Some(bytes) = args.export {
         device = device.with_exported_bytes(bytes)?;
     }
-    memory::check_device(&device)?;
+    check_memory(&device)?;
     let cache = args.cache.unwrap_or(device.sram_bytes.map_or(CacheSize::Share(0.03), CacheSize::Bytes));
     let mut settings = Settings::new(&args.scheme.name, cache.bytes(device.exported_pages)?);
     settings.parameters = args.scheme.parameters;
@@ -177,7 +176,7 @@ pub(crate) fn convert(args: ConvertArgs) -> Result<(), Stop> {
         settings.cache_bytes = cache.bytes(device.exported_pages)?;
     }
     settings.wear_gap = args.wear_gap.unwrap_or(settings.wear_gap);
-    memory::check_device(&device)?;
+    check_memory(&device)?;
     interrupt::catch()?;
     let converted =
         live::convert(&args.image, &args.new, &device, &settings, &mut |_, _| !interrupt::asked());

@@ -1,8 +1,7 @@
 //! Whether there is memory enough for what shall run, asked before anything does.
 
-use nand::DeviceSpec;
 use sim::format::bytes;
-use sim::memory::{available, need, need_of};
+use sim::memory::{available, need};
 use sim::Experiment;
 
 use super::stop::Stop;
@@ -10,16 +9,6 @@ use super::stop::Stop;
 /// Refuses runs, up to `threads` of them at a time, that need more memory than there is.
 pub(crate) fn check(experiments: &[Experiment], threads: usize) -> Result<(), Stop> {
     refusal(experiments, threads).map_or(Ok(()), |sentence| Err(Stop::User(sentence)))
-}
-
-/// Refuses a live device that needs more memory than there is.
-pub(crate) fn check_device(device: &DeviceSpec) -> Result<(), Stop> {
-    let (needed, free) = (need_of(device), available().unwrap_or(u64::MAX));
-    if needed <= free {
-        return Ok(());
-    }
-    let (needed, free) = (bytes(needed), bytes(free));
-    Err(Stop::user(format!("{}: it needs about {needed} of memory, and {free} are free", device.name)))
 }
 
 /// The sentence with which [`check`] refuses.

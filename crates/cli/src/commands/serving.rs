@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use clap::Args;
 use live::{Opened, Opening, Served, Snapshot, Stop as ServerStop};
-use nand::PageKind;
+use nand::{DeviceSpec, PageKind};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sim::format::{bytes, digits, percent, time, whole};
+use sim::memory::{available, need_of};
 use sim::setup::time_ns;
 
-use super::memory;
 use super::record::{check_name, Recording};
 use super::stop::{note, say, Stop, INTERRUPTED};
 
@@ -176,9 +176,19 @@ fn tell(text: &str) {
     let _ = say(text);
 }
 
+/// Refuses a device that needs more memory than there is.
+pub(super) fn check_memory(device: &DeviceSpec) -> Result<(), Stop> {
+    let (needed, free) = (need_of(device), available().unwrap_or(u64::MAX));
+    if needed <= free {
+        return Ok(());
+    }
+    let (needed, free) = (bytes(needed), bytes(free));
+    Err(Stop::user(format!("{}: it needs about {needed} of memory, and {free} are free", device.name)))
+}
+
 /// Opens an image and says what was found.
 fn open(image: &Path, how: Opening, quiet: bool) -> Result<Served, Stop> {
-    memory::check_device(&live::describe(image)?.0)?;
+    check_memory(&live::describe(image)?.0)?;
     let (export, opened) = live::open(image, how)?;
     if !quiet {
         tell(&recovered(image, &opened));
