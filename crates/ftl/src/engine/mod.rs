@@ -47,6 +47,7 @@ pub struct Ftl<M: Mapping, P: Placement<M> = HostStream, G = Known> {
     foreground_only: bool,
     /// Pages read since reads carried a gathering on.
     reads: u32,
+    exported_pages: u32,
     /// Pages of the array that are to be rewritten by now; below 0 where more were than had to be.
     due: i64,
     /// What is under way is moved to level the wear.
@@ -214,7 +215,9 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
     fn start_rewriting<N: Nand>(&mut self, flash: &mut Flash<N>) -> bool {
         if flash.free_superblocks() >= self.foreground + FOR_A_GATHERING {
             if let Some(gathering) = self.parts.placement.rewrite(&mut self.parts.mapping, flash) {
-                self.due -= i64::from(gathering.lpns);
+                // All LPNs together stand for the array.
+                let pages = i64::from(flash.nand().geometry().pages());
+                self.due -= i64::from(gathering.lpns) * pages / i64::from(self.exported_pages);
                 self.collector.gather(gathering);
                 return true;
             }

@@ -41,6 +41,7 @@ impl<M: Mapping, P: Placement<M>, G: Predict<M>> Ftl<M, P, G> {
             background,
             foreground_only: config.foreground_only,
             reads: 0,
+            exported_pages: config.exported_pages,
             due: 0,
             is_leveling: false,
             guess: PhantomData,
