@@ -234,8 +234,8 @@ impl Setup {
     /// A set-up from keys and values, such as the entries of a table.
     ///
     /// # Errors
-    /// [`SetupError::Value`] with the first key that does not exist or has an impossible value, or the name of
-    /// a generator that does not exist.
+    /// [`SetupError::Value`] with the first key that does not exist or has an impossible value, such as the
+    /// name of a generator that does not exist.
     pub fn from_entries<'de, V, E>(
         entries: impl IntoIterator<Item = (String, V)>,
     ) -> Result<Setup, SetupError>

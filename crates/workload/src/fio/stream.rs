@@ -128,7 +128,7 @@ impl BlockMap {
         if self.free == 0 {
             self.clear(random);
         }
-        // As fio does: the next free block from a random one on. Where all requests have one size, that is free.
+        // As fio does: the next free block from a random one on.
         let drawn = self.order.next(random);
         let first = self.free_from(drawn);
         let mut end = first;

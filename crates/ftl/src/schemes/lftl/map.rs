@@ -489,8 +489,8 @@ impl Map {
         Ok(done)
     }
 
-    /// Counts what was put out: log mappings, outliers, models, heads. What goes is clean; as many of it count
-    /// as dirty as had to be written for the room, once each.
+    /// Counts what was put out: log mappings, outliers, models, heads. What goes is clean; as many of it
+    /// count as dirty as had to be written for the room, once each.
     fn count_put_out(&mut self, counters: &mut Counters, count: u64) {
         let dirty = count.min(self.written_for_room);
         self.written_for_room -= dirty;

@@ -251,11 +251,6 @@ impl Cache {
         self.nodes[chunk as usize].is_dirty()
     }
 
-    /// Things of a chunk that are newer than on flash: log mappings, outliers, models.
-    pub fn newer_in(&self, chunk: u32) -> u64 {
-        self.nodes[chunk as usize].newer().into()
-    }
-
     /// Chunks of which something is newer than on flash.
     pub fn dirty_nodes(&self) -> u32 {
         self.dirty_nodes

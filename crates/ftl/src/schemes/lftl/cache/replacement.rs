@@ -26,6 +26,11 @@ impl Cache {
         found.or_else(|| self.coldest_first().skip(coldest).find(|chunk| newer(chunk) > 0))
     }
 
+    /// Things of a chunk that are newer than on flash: log mappings, outliers, models.
+    pub fn newer_in(&self, chunk: u32) -> u64 {
+        self.nodes[chunk as usize].newer().into()
+    }
+
     /// The chunk of which something clean goes next.
     pub fn coldest_clean(&self) -> Option<u32> {
         Some(self.clean.tail()).filter(|&chunk| chunk != NONE)
