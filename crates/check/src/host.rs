@@ -294,7 +294,7 @@ impl Host {
         self.wait_for_all(session);
         let rewrite = S::REWRITES && self.dice.once_in(3);
         // At times less than a superblock, at times several.
-        let due = 1 << self.dice.between(0, 12);
+        let due = if rewrite { 1 << self.dice.between(0, 12) } else { 0 };
         for _ in 0..self.dice.between(1, 6) {
             let device = &mut session.device;
             let work = if rewrite { device.rewrite(due) } else { device.idle() };

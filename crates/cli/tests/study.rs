@@ -119,7 +119,7 @@ fn every_point_of_the_example_runs() {
 
 #[test]
 fn what_is_wrong_with_a_study_is_one_sentence() {
-    let study = scratch("wrong.toml", &STUDY.replace("financial1", "nothing"));
+    let study = scratch("wrong.toml", &STUDY.replace("synth = \"financial1\"", "trace = \"none.csv\""));
     let folder = fresh("wrong");
     let said = ftl(&["study", &study, "--results", &folder, "-q"]);
     assert_eq!((said.code, ended(&folder)), (2, POINTS));

@@ -191,8 +191,8 @@ impl<'a, N: Nand> Recovery<'a, N> {
         let mut metadata: Vec<Found> =
             self.found.iter().filter(|f| f.kind == PageKind::Metadata).copied().collect();
         metadata.sort_unstable_by_key(|f| f.epoch);
-        let mut parts: Vec<Page> = Vec::new();
-        let mut trims = Vec::new();
+        let mut parts: Vec<(u64, Page)> = Vec::new();
+        let (mut trims, mut models_before) = (Vec::new(), 0);
         for found in metadata {
             let (first, end) = self.flash.space.pages_of(found.superblock);
             for ppn in (first.0..end.0).map(Ppn) {
@@ -211,7 +211,9 @@ impl<'a, N: Nand> Recovery<'a, N> {
                         if page == 0 {
                             self.models = (version, 0, Vec::new());
                         }
-                        if self.models.0 == version && self.models.1 == page {
+                        let goes_on = page == 0 || models_before + 1 == oob.version;
+                        models_before = oob.version;
+                        if self.models.0 == version && self.models.1 == page && goes_on {
                             self.models.1 += 1;
                             self.models.2.extend(bytes);
                         }
@@ -219,7 +221,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
                             self.models = (0, 0, Vec::new());
                         }
                     }
-                    Some(part) => self.take_part(&mut parts, part),
+                    Some(part) => self.take_part(&mut parts, oob.version, part),
                     None => {}
                 }
                 self.metadata_pages.push(ppn);
@@ -234,24 +236,26 @@ impl<'a, N: Nand> Recovery<'a, N> {
         Ok(())
     }
 
-    /// Adds one page of a checkpoint; when all its pages are there it is the newest complete one, because
-    /// metadata is read in the order it was written.
-    fn take_part(&mut self, parts: &mut Vec<Page>, part: Page) {
+    /// Adds one page of a checkpoint, written as metadata number `number`; when all its pages are there it is
+    /// the newest complete one, because metadata is read in the order it was written. Two checkpoints of the
+    /// same version may both have lost pages to power cuts: pages of one checkpoint have numbers in a row.
+    fn take_part(&mut self, parts: &mut Vec<(u64, Page)>, number: u64, part: Page) {
         let Page::Checkpoint { page, pages, version, epoch, ref frontiers, .. } = part else { return };
         if page == 0 {
             parts.clear();
         }
-        if page as usize != parts.len() || parts.iter().any(|p| !p.is_of(version)) {
+        let goes_on = |(before, part): &(u64, Page)| part.is_of(version) && before + 1 == number;
+        if page as usize != parts.len() || parts.last().is_some_and(|part| !goes_on(part)) {
             parts.clear();
             return;
         }
         let frontiers = frontiers.clone();
-        parts.push(part);
+        parts.push((number, part));
         if parts.len() < pages as usize {
             return;
         }
         let mut directory = Vec::new();
-        for part in parts.drain(..) {
+        for (_, part) in parts.drain(..) {
             if let Page::Checkpoint { entries, .. } = part {
                 directory.extend(entries);
             }

@@ -249,16 +249,16 @@ fn idle_moments_write_back_what_would_soon_be_in_the_way() {
         let before = bed.pages();
         let moments = (0..1000).take_while(|_| bed.0.idle().expect("no faults").is_some()).count();
         assert!(moments < 1000, "there is always something to do");
-        written_back += bed.0.take_counters().replaced_dirty;
+        written_back += bed.0.take_counters().programs_by(Cause::Translation);
         assert!(bed.pages() == before, "idle moments change nothing for the host");
         (0..200).for_each(|at| ask(&mut bed, HostOp::Read, random(burst * 300 + at * 3)));
         let counters = bed.0.take_counters();
         assert!(counters.reads_of(PageKind::Translation) > 50, "these reads hit");
-        by_reads += counters.replaced_dirty;
+        by_reads += counters.programs_by(Cause::Translation);
     }
     bed.0.check().expect("sound");
-    assert!(written_back >= 16, "only {written_back} chunks were written back in idle moments");
-    assert!(by_reads == 0, "reads wrote {by_reads} chunks back");
+    assert!(written_back >= 16, "only {written_back} pages were written back in idle moments");
+    assert!(by_reads == 0, "reads wrote {by_reads} pages back");
 }
 
 #[test]

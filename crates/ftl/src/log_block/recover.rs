@@ -164,7 +164,7 @@ impl<N: Nand> Recovery<'_, N> {
         let units = self.core.pool.units();
         let metadata: Vec<Found> =
             self.found.iter().filter(|f| f.kind == PageKind::Metadata).copied().collect();
-        let mut parts: Vec<(u64, Vec<u32>)> = Vec::new();
+        let mut parts: Vec<(u64, u64, Vec<u32>)> = Vec::new();
         let mut trims: Vec<Trim> = Vec::new();
         for opened in metadata.chunk_by(|a, b| a.opening == b.opening) {
             let geometry = self.core.pool.geometry().clone();
@@ -178,7 +178,7 @@ impl<N: Nand> Recovery<'_, N> {
                 self.at = read?;
                 match journal::parse(self.flash.buffer()) {
                     Some(Page::Journal(records)) => trims.extend(records),
-                    Some(part) => self.take_part(&mut parts, part),
+                    Some(part) => self.take_part(&mut parts, oob.version, part),
                     None => {}
                 }
             }
@@ -189,22 +189,24 @@ impl<N: Nand> Recovery<'_, N> {
         Ok(())
     }
 
-    /// Adds a page of a checkpoint; when all its pages are there it is the newest complete one, because
-    /// metadata is read in the order it was written.
-    fn take_part(&mut self, parts: &mut Vec<(u64, Vec<u32>)>, part: Page) {
+    /// Adds a page of a checkpoint, written as metadata number `number`; when all its pages are there it is
+    /// the newest complete one, because metadata is read in the order it was written. Two checkpoints of the
+    /// same version may both have lost pages to power cuts: pages of one checkpoint have numbers in a row.
+    fn take_part(&mut self, parts: &mut Vec<(u64, u64, Vec<u32>)>, number: u64, part: Page) {
         let Page::Part { page, pages, version, openings, words } = part else { return };
         if page == 0 {
             parts.clear();
         }
-        if page as usize != parts.len() || parts.iter().any(|part| part.0 != version) {
+        let goes_on = |part: &(u64, u64, Vec<u32>)| part.0 == version && part.1 + 1 == number;
+        if page as usize != parts.len() || parts.last().is_some_and(|part| !goes_on(part)) {
             parts.clear();
             return;
         }
-        parts.push((version, words));
+        parts.push((version, number, words));
         if parts.len() < pages as usize {
             return;
         }
-        let words: Vec<u32> = parts.drain(..).flat_map(|part| part.1).collect();
+        let words: Vec<u32> = parts.drain(..).flat_map(|part| part.2).collect();
         if let Some(blocks) = journal::blocks_of(&words, &self.core.layout) {
             self.checkpoint = Checkpoint { version, openings, blocks };
         }

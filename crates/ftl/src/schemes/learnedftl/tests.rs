@@ -165,7 +165,7 @@ fn rewriting_teaches_the_models_what_nobody_writes() {
     let hits = bed.model_hits();
     assert!(hits < u64::from(EXPORTED) / 4, "{hits} of {EXPORTED}");
     for _ in 0..2 * EXPORTED {
-        bed.0.rewrite(1).unwrap();
+        bed.0.rewrite(8).unwrap();
     }
     assert!(bed.0.counters().programs_by(Cause::Rewrite) >= u64::from(EXPORTED));
     let hits = bed.model_hits();
