@@ -294,6 +294,51 @@ pub(crate) fn get64(buffer: &[u8], at: usize) -> u64 {
     u64::from(get32(buffer, at)) | u64::from(get32(buffer, at + 4)) << 32
 }
 
+/// Where a page stands in what takes several: a checkpoint, or models.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Which page of how many.
+    pub page: u32,
+    pub pages: u32,
+    /// Version of the whole. Two may have the same: a collection gives pages no new one.
+    pub version: u64,
+    /// Version of the page, as metadata.
+    pub number: u64,
+}
+
+/// The pages of one checkpoint, or of its models, that recovery has met so far.
+#[derive(Debug)]
+pub(crate) struct Parts<P> {
+    before: Option<Place>,
+    parts: Vec<P>,
+}
+
+impl<P> Parts<P> {
+    pub fn new() -> Parts<P> {
+        Parts { before: None, parts: Vec::new() }
+    }
+
+    /// Takes the page that was written next, and returns all when it is the last one. Power cuts may have
+    /// broken off two wholes of the same version: pages of one have numbers in a row.
+    pub fn take(&mut self, place: Place, part: P) -> Option<Vec<P>> {
+        let goes_on = |before: Place| {
+            (before.version, before.number + 1, before.page + 1) == (place.version, place.number, place.page)
+        };
+        if !self.before.take().is_some_and(goes_on) {
+            self.parts.clear();
+            if place.page > 0 {
+                return None;
+            }
+        }
+        self.parts.push(part);
+        if place.page + 1 >= place.pages {
+            return Some(std::mem::take(&mut self.parts));
+        }
+        self.before = Some(place);
+        None
+    }
+}
+
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
@@ -319,6 +364,24 @@ mod tests {
             }
         }
         flash
+    }
+
+    #[test]
+    fn pages_of_two_checkpoints_of_one_version_make_no_third_one() {
+        let take = |pages: &[(u32, u64, u64)]| {
+            let mut parts = Parts::new();
+            let place = |&(page, version, number)| Place { page, pages: 3, version, number };
+            pages.iter().filter_map(|page| parts.take(place(page), page.2)).collect::<Vec<_>>()
+        };
+        assert_eq!(take(&[(0, 5, 61), (1, 5, 62), (2, 5, 63)]), [[61, 62, 63]]);
+        assert!(take(&[(0, 5, 61), (1, 6, 62), (2, 6, 63)]).is_empty(), "two versions");
+        assert!(take(&[(1, 5, 61), (2, 5, 62)]).is_empty(), "no first page");
+        // The first cut lost pages 62 and 63, the second one the new 62.
+        assert!(take(&[(0, 5, 61), (1, 5, 63), (2, 5, 64)]).is_empty(), "the first page is of another");
+        assert!(take(&[(0, 5, 61), (1, 5, 62), (2, 5, 65)]).is_empty(), "so are two");
+        let both =
+            take(&[(0, 5, 61), (0, 5, 62), (1, 5, 63), (2, 5, 64), (0, 5, 65), (1, 5, 66), (2, 5, 67)]);
+        assert_eq!(both, [[62, 63, 64], [65, 66, 67]]);
     }
 
     fn learned(flash: &mut Flash<SimNand<NoClock>>) -> Option<Vec<u8>> {

@@ -15,7 +15,7 @@
 //! they copy). A trim later than the checkpoint is journaled before anything is erased, so an older version
 //! than the newest can only be found when the newest is found too, or the trim is.
 
-use crate::checkpoint::{self, Journal, Page, Trim};
+use crate::checkpoint::{self, Journal, Page, Parts, Place, Trim};
 use crate::counters::Cause;
 use crate::flash::{Content, Flash, Known};
 use crate::space::{Found, State, Stream};
@@ -63,8 +63,8 @@ pub struct Recovery<'a, N> {
     /// Newest translation page found by the search: version, epoch, PPN, by id (VTPN).
     pub(crate) translation: Vec<Option<(u64, u32, Ppn)>>,
     metadata_pages: Vec<Ppn>,
-    /// The last models read: of which checkpoint, how many pages they have, and the bytes so far.
-    models: (u64, u32, Vec<u8>),
+    /// The last complete models read, and of which checkpoint they are.
+    models: (u64, Vec<u8>),
     version: u64,
     metadata_version: u64,
     pub(crate) at: Done,
@@ -87,7 +87,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
             candidates: Vec::new(),
             translation: vec![None; translation_ids as usize],
             metadata_pages: Vec::new(),
-            models: (0, 0, Vec::new()),
+            models: (0, Vec::new()),
             version: 0,
             metadata_version: 0,
             at: Done::READY,
@@ -191,8 +191,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
         let mut metadata: Vec<Found> =
             self.found.iter().filter(|f| f.kind == PageKind::Metadata).copied().collect();
         metadata.sort_unstable_by_key(|f| f.epoch);
-        let mut parts: Vec<(u64, Page)> = Vec::new();
-        let (mut trims, mut models_before) = (Vec::new(), 0);
+        let (mut parts, mut models, mut trims) = (Parts::new(), Parts::new(), Vec::new());
         for found in metadata {
             let (first, end) = self.flash.space.pages_of(found.superblock);
             for ppn in (first.0..end.0).map(Ppn) {
@@ -208,18 +207,8 @@ impl<'a, N: Nand> Recovery<'a, N> {
                 match checkpoint::parse(self.flash.buffer()) {
                     Some(Page::Journal(records)) => trims.extend(records),
                     Some(Page::Models { page, pages, version, bytes }) => {
-                        if page == 0 {
-                            self.models = (version, 0, Vec::new());
-                        }
-                        let goes_on = page == 0 || models_before + 1 == oob.version;
-                        models_before = oob.version;
-                        if self.models.0 == version && self.models.1 == page && goes_on {
-                            self.models.1 += 1;
-                            self.models.2.extend(bytes);
-                        }
-                        if self.models.1 < pages && page + 1 == pages {
-                            self.models = (0, 0, Vec::new());
-                        }
+                        let place = Place { page, pages, version, number: oob.version };
+                        self.models = (version, models.take(place, bytes).unwrap_or_default().concat());
                     }
                     Some(part) => self.take_part(&mut parts, oob.version, part),
                     None => {}
@@ -237,33 +226,14 @@ impl<'a, N: Nand> Recovery<'a, N> {
     }
 
     /// Adds one page of a checkpoint, written as metadata number `number`; when all its pages are there it is
-    /// the newest complete one, because metadata is read in the order it was written. Two checkpoints of the
-    /// same version may both have lost pages to power cuts: pages of one checkpoint have numbers in a row.
-    fn take_part(&mut self, parts: &mut Vec<(u64, Page)>, number: u64, part: Page) {
-        let Page::Checkpoint { page, pages, version, epoch, ref frontiers, .. } = part else { return };
-        if page == 0 {
-            parts.clear();
-        }
-        let goes_on = |(before, part): &(u64, Page)| part.is_of(version) && before + 1 == number;
-        if page as usize != parts.len() || parts.last().is_some_and(|part| !goes_on(part)) {
-            parts.clear();
-            return;
-        }
-        let frontiers = frontiers.clone();
-        parts.push((number, part));
-        if parts.len() < pages as usize {
-            return;
-        }
-        let mut directory = Vec::new();
-        for (_, part) in parts.drain(..) {
-            if let Page::Checkpoint { entries, .. } = part {
-                directory.extend(entries);
-            }
-        }
+    /// the newest complete one, because metadata is read in the order it was written.
+    fn take_part(&mut self, parts: &mut Parts<Vec<u32>>, number: u64, part: Page) {
+        let Page::Checkpoint { page, pages, version, epoch, frontiers, entries } = part else { return };
+        let Some(all) = parts.take(Place { page, pages, version, number }, entries) else { return };
+        let directory = all.concat();
         self.checkpoint = Checkpoint { version, epoch, frontiers, directory, superblocks: Vec::new() };
-        // Models read so far are those of the checkpoint before. It may have the same version: a collection
-        // gives pages no new one.
-        self.models = (0, 0, Vec::new());
+        // Models read so far are those of the checkpoint before. It may have the same version.
+        self.models = (0, Vec::new());
     }
 
     /// Counts the newest data pages of `lost`, ranges of LPNs, as written after the checkpoint, because the
@@ -314,7 +284,7 @@ impl<'a, N: Nand> Recovery<'a, N> {
     /// after a restart ([`Flash::restart`]), either: a translation page that was lost is made of what was
     /// valid then, without what a trim had unmapped when it met the loss ([`Recovery::rescue`]).
     pub fn learned(&mut self) -> Option<Vec<u8>> {
-        let (version, _, bytes) = std::mem::take(&mut self.models);
+        let (version, bytes) = std::mem::take(&mut self.models);
         let is_current = self.flash.known.is_none()
             && version == self.checkpoint.version
             && !bytes.is_empty()
@@ -605,10 +575,4 @@ enum Scanned {
     Erased,
     Torn,
     Page(Oob),
-}
-
-impl Page {
-    fn is_of(&self, checkpoint: u64) -> bool {
-        matches!(self, Page::Checkpoint { version, .. } if *version == checkpoint)
-    }
 }

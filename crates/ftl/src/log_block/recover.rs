@@ -19,7 +19,7 @@
 
 use super::journal::{self, Known, Page};
 use super::{Core, Role};
-use crate::checkpoint::Trim;
+use crate::checkpoint::{Parts, Place, Trim};
 use crate::counters::Cause;
 use crate::flash::Flash;
 use crate::log_block::pool::NONE;
@@ -164,7 +164,7 @@ impl<N: Nand> Recovery<'_, N> {
         let units = self.core.pool.units();
         let metadata: Vec<Found> =
             self.found.iter().filter(|f| f.kind == PageKind::Metadata).copied().collect();
-        let mut parts: Vec<(u64, u64, Vec<u32>)> = Vec::new();
+        let mut parts = Parts::new();
         let mut trims: Vec<Trim> = Vec::new();
         for opened in metadata.chunk_by(|a, b| a.opening == b.opening) {
             let geometry = self.core.pool.geometry().clone();
@@ -190,24 +190,11 @@ impl<N: Nand> Recovery<'_, N> {
     }
 
     /// Adds a page of a checkpoint, written as metadata number `number`; when all its pages are there it is
-    /// the newest complete one, because metadata is read in the order it was written. Two checkpoints of the
-    /// same version may both have lost pages to power cuts: pages of one checkpoint have numbers in a row.
-    fn take_part(&mut self, parts: &mut Vec<(u64, u64, Vec<u32>)>, number: u64, part: Page) {
+    /// the newest complete one, because metadata is read in the order it was written.
+    fn take_part(&mut self, parts: &mut Parts<Vec<u32>>, number: u64, part: Page) {
         let Page::Part { page, pages, version, openings, words } = part else { return };
-        if page == 0 {
-            parts.clear();
-        }
-        let goes_on = |part: &(u64, u64, Vec<u32>)| part.0 == version && part.1 + 1 == number;
-        if page as usize != parts.len() || parts.last().is_some_and(|part| !goes_on(part)) {
-            parts.clear();
-            return;
-        }
-        parts.push((version, number, words));
-        if parts.len() < pages as usize {
-            return;
-        }
-        let words: Vec<u32> = parts.drain(..).flat_map(|part| part.2).collect();
-        if let Some(blocks) = journal::blocks_of(&words, &self.core.layout) {
+        let Some(all) = parts.take(Place { page, pages, version, number }, words) else { return };
+        if let Some(blocks) = journal::blocks_of(&all.concat(), &self.core.layout) {
             self.checkpoint = Checkpoint { version, openings, blocks };
         }
     }
