@@ -116,6 +116,8 @@ pub struct FileNand<M: Medium = ImageFile> {
     held: Option<Vec<Repair>>,
     /// What was staged earlier, and could not be written yet, or was not to be.
     layers: Layers,
+    /// A sync has failed. What was written before it may be lost, and later syncs do not say so.
+    sync_failed: bool,
     blank: Bytes,
     /// The controller's page buffer, and which page it holds.
     buffer: Vec<u8>,
@@ -210,6 +212,7 @@ impl<M: Medium> FileNand<M> {
             stage: Stage::default(),
             held: Some(repairs),
             layers: Layers::default(),
+            sync_failed: false,
             blank: Bytes::from(vec![0; page_bytes]),
             buffer: vec![0; page_bytes],
             buffered: NO_PAGE,
@@ -295,7 +298,7 @@ impl<M: Medium> FileNand<M> {
     pub fn close(mut self) -> io::Result<()> {
         self.begin()?;
         self.land()?;
-        self.medium.sync()?;
+        self.sync()?;
         self.readers.wait();
         let (units, pages) = (self.geometry().units(), self.geometry().superblock_pages());
         for superblock in 0..self.geometry().superblocks() {
@@ -309,7 +312,7 @@ impl<M: Medium> FileNand<M> {
             }
         }
         self.record(self.sequence, true)?;
-        self.medium.sync()
+        self.sync()
     }
 
     /// Writes a state. It becomes durable with the next sync.
@@ -349,9 +352,18 @@ impl<M: Medium> FileNand<M> {
 
     /// Syncs, and says so in a state: everything landed, up to operation `sequence`, is durable.
     fn make_durable(&mut self, sequence: u64) -> io::Result<()> {
-        self.medium.sync()?;
+        self.sync()?;
         self.record(sequence, false)?;
-        self.medium.sync()
+        self.sync()
+    }
+
+    /// Syncs the medium. Once that has failed it fails for ever: Linux reports a lost page once, and then takes
+    /// it for written.
+    fn sync(&mut self) -> io::Result<()> {
+        if self.sync_failed {
+            return Err(io::Error::other("an earlier sync has failed"));
+        }
+        self.medium.sync().inspect_err(|_| self.sync_failed = true)
     }
 
     /// The data of a page that are not in the file yet.

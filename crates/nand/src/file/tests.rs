@@ -1,8 +1,10 @@
 //! Image files: bytes come back, damage is seen, and every mistake has its sentence.
 
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::format::{HEADER_AT, RECORD_BYTES};
 use super::*;
@@ -63,7 +65,7 @@ fn oob(kind: PageKind, id: u32, version: u64) -> Oob {
     Oob { kind, id, version, epoch: 1, lost: false }
 }
 
-fn write(nand: &mut FileNand, ppn: u32, lpn: u32, version: u64, byte: u8) {
+fn write<M: Medium>(nand: &mut FileNand<M>, ppn: u32, lpn: u32, version: u64, byte: u8) {
     nand.offer(Lpn(lpn), Bytes::from(vec![byte; 4096]));
     nand.program(Ppn(ppn), oob(Data, lpn, version), Class::HostWrite, Source::Host, Done::READY).unwrap();
 }
@@ -480,6 +482,63 @@ fn opening_writes_nothing_before_it_is_begun() {
         let mut nand = scratch.open();
         assert_eq!(host_read(&mut nand, 4).unwrap(), vec![2; 4096]);
         assert_eq!(host_read(&mut nand, 1).unwrap(), vec![2; 4096]);
+    }
+}
+
+/// A file on a host whose disk can be full, or fail.
+struct Failing {
+    file: File,
+    full: AtomicBool,
+    fails: AtomicBool,
+}
+
+impl Medium for Failing {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        Medium::read_at(&self.file, bytes, offset)
+    }
+
+    fn write_at(&self, parts: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
+        if self.full.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Medium::write_at(&self.file, parts, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(io::Error::other("lost pages"));
+        }
+        self.file.sync()
+    }
+
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.file.punch(offset, length)
+    }
+}
+
+#[test]
+fn what_waits_for_room_lands_unless_a_sync_has_failed_meanwhile() {
+    for scratch in Scratch::images("full") {
+        for fails in [false, true] {
+            let file = File::options().read(true).write(true).open(&scratch.0).unwrap();
+            let medium = Failing { file, full: false.into(), fails: false.into() };
+            let (mut nand, ..) = FileNand::on(medium, &scratch.0).unwrap();
+            nand.begin().unwrap();
+            let medium = nand.medium();
+            medium.full.store(true, Ordering::Relaxed);
+            // An erased block that is written again waits in a layer of its own.
+            for version in 1..3 {
+                nand.erase(Pbn(0), Done::READY).unwrap();
+                write(&mut nand, 0, 5, version, version as u8);
+            }
+            assert!(nand.land().is_err() && nand.staged_pages() == 2);
+            medium.full.store(false, Ordering::Relaxed);
+            medium.fails.store(fails, Ordering::Relaxed);
+            assert_eq!(nand.land().is_err(), fails);
+            medium.fails.store(false, Ordering::Relaxed);
+            assert_eq!(nand.land().is_err(), fails, "a sync that failed is not made good by a later one");
+            assert_eq!(nand.close().is_err(), fails);
+        }
     }
 }
 
