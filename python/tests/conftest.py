@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +28,21 @@ def ftl() -> str:
             pytest.fail(f"FTL names {named}, and that is no program")
         pytest.skip("there is no target/debug/ftl; cargo build makes it")
     return str(Path(found).resolve())
+
+
+def interrupted(code: str, *, after: float, within: float) -> tuple[int, str]:
+    """Runs Python code that prints a line and goes on, and presses Ctrl-C ``after`` seconds from there.
+
+    It has to end ``within`` seconds. Returns its exit code and what it wrote to standard error.
+    """
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(after)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=within)
+        finally:
+            process.kill()
+    return process.returncode, errors.decode()

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
-from conftest import QUICK
+from conftest import QUICK, interrupted
 
 import ftlkit
 
@@ -288,16 +284,8 @@ def test_ctrl_c_stops_python_and_checks(call: str) -> None:
     code = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]\n"
     code += f"import ftlkit; from test_mapping import Page; OPTIONS = {options!r}\n"
     code += f"print('begun', flush=True); ftlkit.{call}"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(0.5)
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        _, errors = process.communicate(timeout=60)
-        assert time.monotonic() - began < 3
-    assert errors.decode().rstrip().endswith("KeyboardInterrupt")
+    _, errors = interrupted(code, after=0.5, within=3)
+    assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
 class Endless(Page):
@@ -311,17 +299,8 @@ def test_ctrl_c_stops_a_loop_without_end() -> None:
     options = QUICK | {"requests": 10}
     code = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]\nimport ftlkit\n"
     code += f"from test_mapping import Endless; print('begun', flush=True); ftlkit.run(Endless, **{options!r})"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(0.5)
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        try:
-            _, errors = process.communicate(timeout=5)
-        finally:
-            process.kill()
-    assert errors.decode().rstrip().endswith("KeyboardInterrupt")
+    _, errors = interrupted(code, after=0.5, within=5)
+    assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_checks_say_what_they_cannot_take() -> None:

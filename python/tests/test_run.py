@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import pytest
-from conftest import QUICK, ROOT
+from conftest import QUICK, ROOT, interrupted
 
 import ftlkit
 from ftlkit import _ftlkit, _options, _progress
@@ -186,18 +186,10 @@ def test_python_goes_on_while_a_run_is_under_way() -> None:
 
 
 def test_ctrl_c_stops_a_run_promptly() -> None:
-    code = f"import ftlkit; print('begun', flush=True); ftlkit.compare('page,dftl', **{LONG!r})"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(1)
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        _, errors = process.communicate(timeout=30)
-        assert time.monotonic() - began < 2
-    assert process.returncode == -signal.SIGINT
-    assert errors.decode().rstrip().endswith("KeyboardInterrupt")
+    program = f"import ftlkit; print('begun', flush=True); ftlkit.compare('page,dftl', **{LONG!r})"
+    code, errors = interrupted(program, after=1, within=2)
+    assert code == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_a_listener_that_raises_stops_the_run() -> None:
@@ -324,13 +316,5 @@ def test_the_text_of_a_job_file_is_no_file() -> None:
 def test_ctrl_c_stops_what_comes_before_a_run(call: str) -> None:
     options = "synth='financial1', requests=10**9, address='wrap', device='tpftl-512m'"
     code = f"import ftlkit; print('begun', flush=True); ftlkit.{call.format(options)}"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(1)
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        _, errors = process.communicate(timeout=60)
-        assert time.monotonic() - began < 5
-    assert errors.decode().rstrip().endswith("KeyboardInterrupt")
+    _, errors = interrupted(code, after=1, within=5)
+    assert errors.rstrip().endswith("KeyboardInterrupt")
