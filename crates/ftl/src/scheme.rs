@@ -104,7 +104,7 @@ impl Config {
         self.parameters.get(name).cloned().unwrap_or_else(|| default.to_owned())
     }
 
-    /// The value of a numeric parameter, which lies within `range`.
+    /// The value of a numeric parameter, which lies within `range`. A fraction is refused where `T` has none.
     pub fn number<T: FromStr + PartialOrd + Display>(
         &self,
         info: &Info,
@@ -113,8 +113,9 @@ impl Config {
     ) -> Result<T, ConfigError> {
         let given = self.parameter(info, name);
         given.parse().ok().filter(|value| range.contains(value)).ok_or_else(|| {
+            let number = if "0.5".parse::<T>().is_ok() { "number" } else { "whole number" };
             ConfigError(format!(
-                "scheme {}: {name} = '{given}'; a number from {} to {} is needed",
+                "scheme {}: {name} = '{given}'; a {number} from {} to {} is needed",
                 info.name,
                 range.start(),
                 range.end()

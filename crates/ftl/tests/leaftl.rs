@@ -220,8 +220,13 @@ fn what_cannot_be_is_refused_in_one_sentence() {
         refused(16, &config(1 << 20, &[])),
         "scheme leaftl: gamma = 4 needs 23 bytes of OOB a page, and this array has 16 bytes"
     );
-    assert!(refused(64, &config(1 << 20, &[("gamma", "65")])).contains("a number from 0 to 64 is needed"));
+    assert!(
+        refused(64, &config(1 << 20, &[("gamma", "65")])).contains("a whole number from 0 to 64 is needed")
+    );
     assert!(refused(64, &config(1 << 20, &[("overwritten", "x")])).contains("top or all is needed"));
+    for name in ["buffer", "compaction"] {
+        assert!(refused(64, &config(1 << 20, &[(name, "0")])).contains("a whole number from 1 to"), "{name}");
+    }
     assert!(refused(64, &config(LEAST - 1, &[])).contains("is too small"));
 }
 

@@ -9,7 +9,7 @@
 //! | random log buffer, hot and cold partition | [`Last::hot`], [`Last::cold`] | `log_block/random.rs` |
 //! | dead blocks first | [`Last::reuse_dead`] | |
 //!
-//! Choices: a request of at least `threshold` pages is sequential (the paper: 4 KiB, which is two pages here;
+//! Choices: a request of more than `threshold` pages is sequential (the paper's bound is 4 KiB, two pages here;
 //! with pages of 4 KiB every request would be). A page is hot if it is rewritten while the random log still
 //! holds it. A log block in which nothing is valid any more is erased at once; else the oldest block of the
 //! full partition is merged. The sequential log block written longest ago is merged when another is needed.
@@ -71,7 +71,7 @@ impl Policy for Last {
             hot: RandomArea::new(layout),
             hot_share: config.number(&Self::INFO, "hot", 1.0..=99.0)?,
             cold: RandomArea::new(layout),
-            threshold: config.number(&Self::INFO, "threshold", 1.0..=65_536.0)? as u32,
+            threshold: config.number(&Self::INFO, "threshold", 1..=65_536)?,
         })
     }
 

@@ -171,7 +171,7 @@ impl Predict<Map> for Neighbours {
 
 impl Map {
     fn shape_of(geometry: &Geometry, config: &Config) -> Result<Shape, ConfigError> {
-        let slots = config.number(&Self::INFO, "buffer", 0..=1 << 20)?.max(1) as u32;
+        let slots = config.number(&Self::INFO, "buffer", 1..=1 << 20)?;
         Ok(Shape {
             exported_pages: config.exported_pages,
             group_shift: Self::group_shift(geometry),
@@ -186,7 +186,7 @@ impl Map {
                 }
             },
             slots: slots.min(geometry.superblock_pages() / 2).max(1),
-            period: config.number(&Self::INFO, "compaction", 0..=u64::MAX)?.max(1),
+            period: config.number(&Self::INFO, "compaction", 1..=u64::MAX)?,
             predict_ns: config.number(&Self::INFO, "predict_ns", 0..=1_000_000)?,
             level_ns: config.number(&Self::INFO, "level_ns", 0..=1_000_000)?,
             learn_ns: config.number(&Self::INFO, "learn_ns", 0..=1_000_000)?,
@@ -215,9 +215,9 @@ impl Mapping for Map {
             Parameter {
                 name: "buffer",
                 default: "2048",
-                what: "write buffer, pages; half a superblock at most (collection has as many for sorting)",
+                what: "write buffer, pages; one at least, half a superblock at most (collection has as many for sorting)",
             },
-            Parameter { name: "compaction", default: "1000000", what: "pages written between compactions" },
+            Parameter { name: "compaction", default: "1000000", what: "pages written between compactions, 1 at least: at every flush of the buffer" },
             Parameter {
                 name: "overwritten",
                 default: "top",

@@ -384,7 +384,7 @@ impl Mapping for LearnedTable {
         let info = &Self::INFO;
         let (techniques, format) = (techniques_of(config)?, format_of(config)?);
         let own = own_blocks_at(config)?;
-        let pieces = config.number(info, "pieces", 1.0..=64.0)? as u32;
+        let pieces = config.number(info, "pieces", 1..=64)?;
         let price = config.number(info, "price", 0.01..=1e6)?;
         let entry_lpns = ENTRY_LPNS.min(table.entries_per_page());
         let entries = table.exported_pages().div_ceil(entry_lpns);
@@ -428,8 +428,8 @@ impl Mapping for LearnedTable {
             own,
             blocks: own.map(|_| Blocks::new(superblocks, groups)),
             run: Run { first: Lpn(0), ppn: Ppn(0), pages: 0 },
-            predictions: Predictions::new(config.number(info, "predict_ns", 0.0..=1e9)? as u64),
-            train_ns: config.number(info, "train_ns", 0.0..=1e9)? as u64,
+            predictions: Predictions::new(config.number(info, "predict_ns", 0..=1_000_000_000)?),
+            train_ns: config.number(info, "train_ns", 0..=1_000_000_000)?,
             uncharged: 0,
             points: Vec::with_capacity(ENTRY_LPNS as usize),
             sorted: Vec::with_capacity(geometry.superblock_pages().max(table.entries_per_page()) as usize),
