@@ -166,7 +166,7 @@ impl Map {
             write_backs: 0,
             written_for_room: 0,
             runs: Runs::new(0),
-            seen: Seen::default(),
+            seen: Seen::new(Self::most_at_once_of(&shape) / shape.chunk_lpas + 2),
             predictions: Predictions::new(shape.predict_ns),
         };
         map.buffer_bytes = map.buffers().iter().sum();
@@ -295,7 +295,11 @@ impl Map {
     /// LPAs whose outliers are loaded at once beyond those that are asked for: they take no more than a
     /// load's share of the cache. Else loads by turns would put out what others brought.
     pub(super) fn most_at_once(&self) -> u32 {
-        (self.shape.budget / (runs::LOADS as u64 * POINT_BYTES)) as u32
+        Self::most_at_once_of(&self.shape)
+    }
+
+    fn most_at_once_of(shape: &Shape) -> u32 {
+        (shape.budget / (runs::LOADS as u64 * POINT_BYTES)) as u32
     }
 
     /// Pages whose outliers a load brings, from the one asked for on: those of the request, and as many again

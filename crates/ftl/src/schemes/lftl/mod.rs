@@ -11,7 +11,7 @@
 //! | linear model, outlier identifier, point mapping (IV-C) | [`record`] | flash |
 //! | chunk; GTD entries that share a translation page, split and merged | [`crate::records`] | flash |
 //! | TP node with three lists, eviction order | [`cache::Cache`] | memory |
-//! | lookup order, loading with prefetch | [`map::Map::lookup`] | - |
+//! | lookup order, loading with prefetch | [`map::Map::lookup`], [`map::Map::load`] | - |
 //! | log mappings, training when a group is closed | [`map::Map::put`], [`map::Map::close`] (`training`) | memory |
 //!
 //! **Choices**, where the paper is silent or something had to differ:
@@ -107,9 +107,9 @@ impl Map {
 
     fn shape_of(config: &Config, geometry: &Geometry) -> Result<Shape, ConfigError> {
         let chunk_lpas = Self::chunk_lpas(geometry);
-        let asked = config.number(&Self::INFO, "subspace", 1.0..=65_536.0)? as u32;
+        let asked = Self::power_of_two(config, "subspace", 65_536)?;
         let most = (config.exported_pages / LEAST_SUBSPACES).max(1).next_power_of_two();
-        let subspace_pages = asked.next_power_of_two().min(most).max(chunk_lpas);
+        let subspace_pages = asked.min(most).max(chunk_lpas);
         let shape = Shape {
             exported_pages: config.exported_pages,
             subspace_pages,
@@ -117,10 +117,10 @@ impl Map {
             point_bytes: if geometry.pages() < (1 << 24) - 1 { 3 } else { 4 },
             budget: config.cache_bytes,
             log_bytes: (config.cache_bytes as f64 * config.number(&Self::INFO, "log", 0.0..=1.0)?) as u64,
-            ahead: config.number(&Self::INFO, "ahead", 0.0..=10_000.0)? as u32,
-            predict_ns: config.number(&Self::INFO, "predict_ns", 0.0..=1e9)? as u64,
-            train_ns: config.number(&Self::INFO, "train_ns", 0.0..=1e9)? as u64,
-            sort_ns: config.number(&Self::INFO, "sort_ns", 0.0..=1e9)? as u64,
+            ahead: config.number(&Self::INFO, "ahead", 0..=10_000)?,
+            predict_ns: config.number(&Self::INFO, "predict_ns", 0..=1_000_000_000)?,
+            train_ns: config.number(&Self::INFO, "train_ns", 0..=1_000_000_000)?,
+            sort_ns: config.number(&Self::INFO, "sort_ns", 0..=1_000_000_000)?,
             set: match config.parameter(&Self::INFO, "set").as_str() {
                 "auto" => (config.cache_bytes / BYTES_OF_A_POINT).clamp(LEAST_SET, MOST_SET) as u32,
                 _ => config.number(&Self::INFO, "set", LEAST_SET..=MOST_SET)? as u32,
@@ -129,6 +129,18 @@ impl Map {
         let largest = Chunk { first_lpa: 0, lpas: chunk_lpas as u16, point_bytes: shape.point_bytes };
         assert!(largest.most_bytes() <= Records::longest_record(geometry.page_bytes));
         Ok(shape)
+    }
+
+    /// A parameter that is a power of two, at most `most`.
+    fn power_of_two(config: &Config, name: &'static str, most: u32) -> Result<u32, ConfigError> {
+        let given = config.number(&Self::INFO, name, 1..=most)?;
+        if !given.is_power_of_two() {
+            return Err(ConfigError(format!(
+                "scheme lftl: {name} = '{given}'; a power of two is needed, such as {}",
+                given.next_power_of_two().min(most)
+            )));
+        }
+        Ok(given)
     }
 
     fn settings(config: &Config) -> Result<Settings, ConfigError> {
@@ -142,7 +154,7 @@ impl Map {
                 }
             },
             inliers: config.number(&Self::INFO, "inliers", 0.01..=1.0)?,
-            rounds: config.number(&Self::INFO, "lines", 1.0..=10_000.0)? as u32,
+            rounds: config.number(&Self::INFO, "lines", 1..=10_000)?,
             ..Settings::default()
         })
     }
@@ -179,7 +191,7 @@ impl Mapping for Map {
             Parameter {
                 name: "subspace",
                 default: "65536",
-                what: "pages of a subspace, a power of two; an eighth of the device at most",
+                what: "pages of a subspace, a power of two; it is a chunk (512 pages) at least, an eighth of the device at most",
             },
             Parameter {
                 name: "groups",
@@ -231,7 +243,7 @@ impl Mapping for Map {
     fn new<N: Nand>(flash: &mut Flash<N>, records: &Records, config: &Config) -> Result<Self, ConfigError> {
         let geometry = flash.nand().geometry().clone();
         let shape = Self::shape_of(config, &geometry)?;
-        let lanes = config.number(&Self::INFO, "lanes", 1.0..=f64::from(linear::MOST_LANES))? as u32;
+        let lanes = Self::power_of_two(config, "lanes", linear::MOST_LANES)?;
         let lists = BlockLists::new(&geometry, lanes)?;
         let list_bytes = lists.list_bytes();
         if flash.reserve(0, list_bytes as u32).is_err() {
@@ -244,7 +256,7 @@ impl Mapping for Map {
         let subspaces = config.exported_pages.div_ceil(shape.subspace_pages);
         let streams = match config.parameter(&Self::INFO, "groups").as_str() {
             "auto" => subspaces.min(open::MOST_STREAMS),
-            _ => config.number(&Self::INFO, "groups", 0.0..=f64::from(open::MOST_STREAMS))? as u32,
+            _ => config.number(&Self::INFO, "groups", 0..=open::MOST_STREAMS)?,
         };
         let superblock = (geometry.units(), geometry.superblock_pages());
         let open = Open::new(config.exported_pages, shape.subspace_pages, superblock, streams, lists.lanes());
@@ -260,17 +272,20 @@ impl Mapping for Map {
     fn lookup<N: Nand>(&mut self, flash: &mut Flash<N>, records: &mut Records, ask: Ask) -> Result<Lookup> {
         let lpn = ask.lpn;
         let (number, offset) = self.place(lpn);
-        let at = self.look_ahead(flash, records, ask)?;
+        let (at, is_loaded) = self.look_ahead(flash, records, ask)?;
+        let known_by = |how| if is_loaded { How::Loaded } else { how };
         match self.cache.answer(lpn, offset) {
             Answer::Point(entry, known) => {
-                Ok(Lookup::new(mapped(entry), flash.join(at, known), How::CachedEntry))
+                Ok(Lookup::new(mapped(entry), flash.join(at, known), known_by(How::CachedEntry)))
             }
-            Answer::Nowhere(known) => Ok(Lookup::new(None, flash.join(at, known), How::CachedEntry)),
+            Answer::Nowhere(known) => {
+                Ok(Lookup::new(None, flash.join(at, known), known_by(How::CachedEntry)))
+            }
             Answer::Model(model, known) => {
                 let at = flash.join(at, known);
                 let ppn = self.chunk(number).predict(&self.lists, model, offset);
                 let at = flash.compute(self.predictions.ns(model, ask), at);
-                Ok(Lookup::new(ppn, at, How::Predicted))
+                Ok(Lookup::new(ppn, at, known_by(How::Predicted)))
             }
             Answer::Missing if self.is_blank(records, number) => Ok(Lookup::new(None, at, How::CachedEntry)),
             Answer::Missing => self.load(flash, records, Ask { at, ..ask }),

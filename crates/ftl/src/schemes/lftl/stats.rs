@@ -7,7 +7,7 @@ pub(super) const REGRESSIONS: Stat =
     Stat::new(0, "regressions", "sets", "sets of log mappings that a linear model was looked for in");
 /// Their price.
 pub(super) const ITERATIONS: Stat =
-    Stat::new(1, "regression_iterations", "iterations", "iterations of RANSAC that took").of(&REGRESSIONS);
+    Stat::new(1, "regression_iterations", "iterations", "iterations of RANSAC in these").of(&REGRESSIONS);
 /// Their size.
 pub(super) const POINTS: Stat =
     Stat::new(2, "regression_points", "mappings", "mappings in these sets").of(&REGRESSIONS);

@@ -202,7 +202,7 @@ impl Map {
             outliers += self.apply(flash, first, own.model, own.last, trained);
         }
         let counters = &mut flash.counters;
-        counters.count(&stats::REGRESSIONS, u64::from(self.trainer.iterations > 0));
+        counters.count(&stats::REGRESSIONS, u64::from(self.trainer.has_searched));
         counters.count(&stats::ITERATIONS, u64::from(self.trainer.iterations));
         counters.count(&stats::POINTS, count);
         counters.count(&stats::OUTLIERS, outliers);

@@ -234,6 +234,8 @@ pub struct Trainer {
     pub models: Scratch<Covering>,
     /// Points that no sub-model predicts, ascending: each needs a mapping of its own.
     pub outliers: Scratch<Point>,
+    /// Whether a line was looked for, by either method.
+    pub has_searched: bool,
     /// Iterations of RANSAC.
     pub iterations: u32,
     /// Points looked at, over all passes.
@@ -275,6 +277,7 @@ impl Trainer {
         self.points.clear();
         self.points.extend(points);
         (self.iterations, self.looked_at, self.literal_outliers) = (0, 0, self.points.len() as u64);
+        self.has_searched = false;
         if self.settings.method == Method::Runs {
             return self.follow_runs(group);
         }
@@ -288,7 +291,7 @@ impl Trainer {
             let line = if round == 0 {
                 let first = run.map_or(exemplary, |at| &self.outliers[at..at + self.settings.sample]);
                 ransac(&self.outliers, first, &self.settings, random).map(|(line, iterations)| {
-                    self.iterations = iterations;
+                    (self.has_searched, self.iterations) = (true, iterations);
                     self.looked_at += (u64::from(iterations) + 2) * left as u64;
                     line
                 })
@@ -307,7 +310,7 @@ impl Trainer {
     /// Makes sub-models in one pass: from each point that none covers, the longest run with slope 1 or with
     /// the slope that most of the next points allow.
     fn follow_runs(&mut self, group: u16) {
-        (self.iterations, self.looked_at) = (u32::from(!self.points.is_empty()), self.points.len() as u64);
+        (self.has_searched, self.looked_at) = (!self.points.is_empty(), self.points.len() as u64);
         let mut from = 0;
         while from < self.points.len() {
             let (start, base) = self.points[from];

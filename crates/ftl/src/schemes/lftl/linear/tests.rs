@@ -95,6 +95,8 @@ fn a_stream_is_one_model_and_random_writes_are_outliers() {
     let quiet = super::tests::points(&quiet);
     let trained = train(4, &quiet, &quiet[..3], &settings, 1);
     assert_eq!((trained.models.len(), trained.outliers.len(), trained.iterations), (1, 0, 1));
+    let followed = train(4, &quiet, &quiet[..3], &Settings::default(), 1);
+    assert!(followed.has_searched && followed.iterations == 0, "runs take no iterations");
     assert_eq!(trained.literal_outliers, 0, "-1000 is a 16-bit float");
     let shifted: Vec<Point> = (6000..8000).map(|lpa| (lpa, lpa - 5001)).collect();
     let trained = train(4, &shifted, &shifted[..3], &settings, 1);
