@@ -13,9 +13,11 @@
 //!   and 4 bytes a head; never more than its whole content and the 8 bytes. Entries that are mapped nowhere
 //!   in a row are one run.
 //! - The dirty entries of a page are known one by one while they are few enough for the dirty buffer (2 bytes
-//!   each, charged); of a page with more, only that it is dirty, and the list is dropped.
+//!   each, charged); of a page with more, only that it is dirty, and the list is dropped. Without a buffer
+//!   (`buffer=0`) no page has a list.
 //! - An entry in the dirty buffer is charged 6 bytes, a page with entries there 8, as a TP node of TPFTL. It
-//!   is found by lookups and changed by updates there, without its page.
+//!   is found by lookups and changed by updates there, without its page. How cold a page is
+//!   there goes by updates, not by lookups.
 //! - The dirty buffer is a tenth of what the directory leaves (parameter `buffer`). A page is sparse with up
 //!   to 16 dirty entries (parameter `sparse`). docs/schemes/sftl.md has the sweep.
 //! - When an evicted sparse page does not fit the buffer, the coldest buffered pages are written, by a read
@@ -315,6 +317,8 @@ impl Mapping for SpatialTable {
     fn new<N: Nand>(_flash: &mut Flash<N>, table: &Table, config: &Config) -> Result<Self, ConfigError> {
         let percent = config.number(&Self::INFO, "buffer", 0..=90u32)?;
         let sparse = config.number(&Self::INFO, "sparse", 0..=table.entries_per_page())?;
+        // Without a buffer nobody asks for a page's dirty entries one by one.
+        let sparse = if percent == 0 { 0 } else { sparse };
         let batch = match config.parameter(&Self::INFO, "batch").as_str() {
             "coldest" => Batch::Coldest,
             "largest" => Batch::Largest,
@@ -634,6 +638,17 @@ mod tests {
         assert!(w.mapping.compression.used_bytes <= 600);
         assert_eq!(w.counts().3, 0);
         assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
+    }
+
+    #[test]
+    fn without_a_buffer_no_page_has_a_list_of_dirty_entries() {
+        let bytes = |buffer: &str| {
+            let mut w = World::new(2000, &[("buffer", buffer), ("sparse", "4")]);
+            w.write(0, 900);
+            assert_eq!(w.mapping.check(&w.flash, &w.table), Ok(()));
+            w.mapping.compression.used_bytes
+        };
+        assert_eq!(bytes("10"), bytes("0") + SLOT_BYTES);
     }
 
     fn evict(w: &mut World, vtpn: u32) {

@@ -42,7 +42,8 @@
 //! - The UMT has no more entries than there are pages to spare, as each may keep a superseded page in name.
 //! - A write counts as a hit where memory has the old mapping. Else it is a miss, though it waits for no
 //!   flash read: the read is the commit's. What counts as replaced are mappings: those that a conversion
-//!   commits, as dirty, and those that leave the cache.
+//!   commits, as dirty, and those that leave the cache. A mapping that is committed enters the cache later and
+//!   may leave it, so it can count twice: each count is room that was made in one of the two.
 //! - A long trim commits the page's mappings first, so that nothing is owed in it. A short one is a mapping
 //!   to nowhere, which belongs to a block of its own.
 
@@ -435,8 +436,17 @@ impl Mapping for LazyTable {
         Memory { parts: vec![("UMT", self.update_bytes_in_use()), ("CMT", reads)] }
     }
 
-    fn cached(&self, _table: &Table, each: &mut dyn FnMut(CachedPage)) {
-        self.updates.each_node(each);
+    fn cached(&self, table: &Table, each: &mut dyn FnMut(CachedPage)) {
+        for vtpn in (0..table.pages()).map(Vtpn) {
+            let first = table.first_lpn(vtpn);
+            let end = Lpn(first.0 + table.lpns_in(vtpn));
+            let next = |from: Lpn| self.reads.next_present(from, end);
+            let reads = std::iter::successors(next(first), |lpn| next(Lpn(lpn.0 + 1))).count() as u32;
+            let entries = self.updates.len_of(vtpn) + reads;
+            if entries > 0 {
+                each(CachedPage { vtpn, entries, dirty: self.updates.dirty_of(vtpn) });
+            }
+        }
     }
 
     fn check<N: Nand>(&self, _flash: &Flash<N>, _table: &Table) -> Result<(), Breach> {

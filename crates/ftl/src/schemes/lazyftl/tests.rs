@@ -101,6 +101,19 @@ fn a_mapping_that_was_read_is_known_to_the_write() {
 }
 
 #[test]
+fn what_is_cached_is_in_the_update_table_or_was_read() {
+    let mut w = World::new();
+    w.settle(5);
+    w.settle(130);
+    w.write(7);
+    w.read(5);
+    w.read(130);
+    let mut cached = Vec::new();
+    w.mapping.cached(&w.table, &mut |page| cached.push((page.vtpn.0, page.entries, page.dirty)));
+    assert_eq!(cached, [(0, 2, 1), (1, 1, 0)]);
+}
+
+#[test]
 fn a_copy_of_a_superseded_page_is_dropped() {
     let mut w = World::new();
     let first = w.settle(7);
