@@ -7,7 +7,7 @@ use crate::log_block::pool::NONE;
 use crate::log_block::stats::MERGES;
 use nand::{Done, Fault, Lpn, Nand, PageKind, Ppn, Source};
 
-/// Counts a log block that was emptied. The host waits for it.
+/// Counts a log block that was emptied, whatever data block goes with it. The host waits for it.
 pub(super) fn collected<N: Nand>(flash: &mut Flash<N>) {
     flash.counters.collections_data += 1;
     flash.counters.foreground_collections += 1;

@@ -39,7 +39,7 @@ pub(crate) mod steps;
 mod tests;
 
 use crate::breach::Breach;
-use crate::counters::Cause;
+use crate::counters::{Cause, Counters};
 use crate::flash::{Content, Flash};
 use crate::log_block::pool::{Pool, NONE};
 use crate::scheme::{Coming, Config, ConfigError, Info, Memory, OpenError, Parameter, Scheme};
@@ -166,7 +166,7 @@ pub trait Policy: Sized + Clone + Send + 'static {
     fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault>;
 
     /// The host is about to trim pages.
-    fn trims(&mut self, _core: &Core, _first: Lpn, _pages: u32) {}
+    fn trims(&mut self, _core: &Core, _counters: &mut Counters, _first: Lpn, _pages: u32) {}
 
     /// The host has trimmed pages.
     fn trimmed(&mut self, _core: &Core, _first: Lpn, _pages: u32) {}
@@ -600,7 +600,7 @@ impl<P: Policy> Scheme for LogBlock<P> {
         pages: u32,
         at: Done,
     ) -> Result<Done, Fault> {
-        self.policy.trims(&self.core, first, pages);
+        self.policy.trims(&self.core, &mut flash.counters, first, pages);
         let trimmed = self.core.trim(flash, first, pages, at);
         self.policy.trimmed(&self.core, first, pages);
         trimmed

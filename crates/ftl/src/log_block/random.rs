@@ -3,7 +3,7 @@
 use super::merge::collected;
 use super::{Core, Layout, Policy};
 use crate::bits;
-use crate::counters::Cause;
+use crate::counters::{Cause, Counters};
 use crate::flash::Flash;
 use crate::log_block::sequential::SequentialArea;
 use crate::log_block::stats::{LOG_VICTIMS, LOG_VICTIM_PAGES, SECOND_CHANCES, SECOND_CHANCES_USED};
@@ -27,13 +27,18 @@ impl RandomArea {
         }
     }
 
-    /// The host is about to rewrite `lpn`: if that was moved on in the log, the move was right.
-    pub(crate) fn rewritten<N: Nand>(&mut self, core: &Core, flash: &mut Flash<N>, lpn: Lpn) {
+    /// The host is about to rewrite or trim `lpn`: if that was moved on in the log, the move was right.
+    pub(crate) fn spared(&mut self, core: &Core, counters: &mut Counters, lpn: Lpn) {
         let Some(page) = core.log_page(lpn) else { return };
         if self.was_moved(page) {
-            flash.counters.count(&SECOND_CHANCES_USED, 1);
+            counters.count(&SECOND_CHANCES_USED, 1);
             self.mark(page, false);
         }
+    }
+
+    /// The same of the pages of a trim.
+    pub(crate) fn all_spared(&mut self, core: &Core, counters: &mut Counters, first: Lpn, pages: u32) {
+        (first.0..first.0 + pages).for_each(|lpn| self.spared(core, counters, Lpn(lpn)));
     }
 
     /// Whether a log page is there by a move.

@@ -1,9 +1,13 @@
 //! Each kind of merge of figure 2 of the ADAPT paper, built on purpose: its exact flash operations, and a
 //! power cut at every moment of it.
 
-use super::stats::{EARLY_REUSES, MERGES, SECOND_CHANCES, SECOND_CHANCES_USED};
+use super::stats::{
+    EARLY_REUSES, LOG_VICTIMS, LOG_VICTIM_PAGES, MERGES, SECOND_CHANCES, SECOND_CHANCES_USED,
+};
 use super::{LogBlock, Policy};
-use crate::schemes::{adapt::AdaptFtl, bast::BastFtl, fast::FastFtl, faster::FasterFtl};
+use crate::schemes::{
+    adapt::AdaptFtl, bast::BastFtl, fast::FastFtl, faster::FasterFtl, last::LastFtl, waftl::WaftlFtl,
+};
 use crate::{Cause, Config, Counters, Flash, Scheme};
 use nand::timing::NoClock;
 use nand::{CrashNand, DeviceSpec, Done, Geometry, Lpn, Nand, SimNand, SimOptions};
@@ -156,6 +160,79 @@ fn faster_gives_a_page_one_second_chance() {
     }
     assert!(merges(&flash.counters)[2] >= 2, "{:?}", flash.counters);
     scheme.check(&flash).unwrap();
+}
+
+#[test]
+fn a_trim_of_a_moved_page_uses_its_second_chance() {
+    let config = config(3);
+    let (mut flash, mut scheme) = filled::<FasterFtl>(1, &config);
+    fill_random(&mut flash, &mut scheme);
+    write(&mut flash, &mut scheme, 14, 1, Done::READY);
+    scheme.trim(&mut flash, Lpn(9), 3, Done::READY).unwrap();
+    assert_eq!(flash.counters.value(&SECOND_CHANCES_USED), 1, "10 and 11 were not moved");
+    write(&mut flash, &mut scheme, 9, 1, Done::READY);
+    assert_eq!(flash.counters.value(&SECOND_CHANCES_USED), 1);
+}
+
+/// A device with a log of `log` blocks and more parameters, after writes here and there.
+fn scattered<S: Scheme>(log: u32, parameters: &[(&str, &str)]) -> Counters {
+    let mut config = config(log);
+    for (name, value) in parameters {
+        config.parameters.insert((*name).to_owned(), (*value).to_owned());
+    }
+    let (mut flash, mut scheme) = filled::<S>(1, &config);
+    (0..200).for_each(|at| _ = write(&mut flash, &mut scheme, at * at * 7 % EXPORTED, 1, Done::READY));
+    scheme.check(&flash).unwrap();
+    flash.counters
+}
+
+#[test]
+fn waftl_counts_the_blocks_that_it_empties() {
+    let counters = scattered::<WaftlFtl>(6, &[]);
+    let [victims, pages] = [LOG_VICTIMS, LOG_VICTIM_PAGES].map(|stat| counters.value(&stat));
+    assert!(victims > 10 && pages > victims && pages <= u64::from(PAGES) * victims, "{victims}, {pages}");
+}
+
+#[test]
+fn waftl_keeps_no_room_for_page_mapped_blocks_that_it_does_not_need() {
+    let without = scattered::<WaftlFtl>(6, &[("threshold", "1000000"), ("pmb", "0")]);
+    let with = scattered::<WaftlFtl>(6, &[("threshold", "1000000"), ("pmb", "90")]);
+    assert!(without.programs_by(Cause::Merge) > 0);
+    assert_eq!(operations(&with), operations(&without), "nothing is hot");
+    let hot = scattered::<WaftlFtl>(6, &[("threshold", "0"), ("pmb", "90")]);
+    assert_ne!(operations(&hot), operations(&without));
+}
+
+#[test]
+fn a_page_counts_as_missed_by_the_hat_only_where_that_was_asked() {
+    let missed = |techniques: &str, hat: &str| {
+        let counters = scattered::<AdaptFtl>(4, &[("techniques", techniques), ("hat", hat)]);
+        own::<AdaptFtl>(&counters, "merged_rewritten")
+    };
+    assert_eq!(missed("psae", "6"), 0, "there is no HAT");
+    assert_eq!(missed("pshae", "6000"), 0, "it knows every page");
+    assert!(missed("pshae", "6") > 0, "it knows one request");
+}
+
+#[test]
+fn a_fraction_in_place_of_a_whole_number_is_refused() {
+    fn refused<S: Scheme>(name: &str, given: &str) -> String {
+        let mut config = config(4);
+        config.parameters.insert(name.to_owned(), given.to_owned());
+        match S::open(&mut Flash::new(array(1)), &config) {
+            Err(refused) => refused.to_string(),
+            Ok(_) => panic!("{name} = {given} is taken"),
+        }
+    }
+    let needed = "scheme adapt: latency = '1.9'; a whole number from 1 to 65536 is needed";
+    assert_eq!(refused::<AdaptFtl>("latency", "1.9"), needed);
+    for refused in [
+        refused::<AdaptFtl>("interval", "1.9"),
+        refused::<LastFtl>("threshold", "2.5"),
+        refused::<WaftlFtl>("sequential", "0.5"),
+    ] {
+        assert!(refused.contains("a whole number from"), "{refused}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@
 use crate::flash::Flash;
 use crate::log_block::random::RandomArea;
 use crate::log_block::sequential::SequentialArea;
-use crate::log_block::stats::{FULL_MERGES, PARTIAL_MERGES, SEQUENTIAL_BLOCKS, SWITCH_MERGES};
+use crate::log_block::stats::{FULL_MERGES, PARTIAL_MERGES, SWITCH_MERGES};
 use crate::log_block::{Core, HostPage, Layout, LogBlock, Policy};
 use crate::scheme::{Config, ConfigError, Info};
 use nand::{Done, Fault, Nand};
@@ -33,7 +33,7 @@ impl Policy for Block {
         name: "block",
         what: "block map without a log: every overwrite rewrites its block (the floor)",
         paper: "the baseline of the log-block papers",
-        stats: &[SWITCH_MERGES, PARTIAL_MERGES, FULL_MERGES, SEQUENTIAL_BLOCKS],
+        stats: &[SWITCH_MERGES, PARTIAL_MERGES, FULL_MERGES],
         parameters: &[],
     };
     const LEAST_LOG: u32 = 0;

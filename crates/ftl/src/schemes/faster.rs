@@ -18,7 +18,7 @@
 //!   pages that are rewritten. The oldest block is merged when the area is full.
 
 use super::fast::write_to_data_or_sw;
-use crate::counters::Stat;
+use crate::counters::{Counters, Stat};
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, RandomArea};
 use crate::log_block::sequential::SequentialArea;
@@ -100,7 +100,7 @@ impl Policy for Faster {
         page: HostPage,
         at: Done,
     ) -> Result<Done, Fault> {
-        self.random.rewritten(core, flash, page.lpn);
+        self.random.spared(core, &mut flash.counters, page.lpn);
         if let Some(done) = write_to_data_or_sw(core, flash, &mut self.sequential, page, at)? {
             return Ok(done);
         }
@@ -110,6 +110,10 @@ impl Policy for Faster {
             }
             self.make_room(core, flash)?;
         }
+    }
+
+    fn trims(&mut self, core: &Core, counters: &mut Counters, first: Lpn, pages: u32) {
+        self.random.all_spared(core, counters, first, pages);
     }
 
     fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {

@@ -30,7 +30,7 @@
 //!   pages are merged into BMBs.
 
 use crate::flash::Flash;
-use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};
+use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, RandomArea};
 use crate::log_block::sequential::{Room, SequentialArea, Victim};
 use crate::log_block::stats::{
     FULL_MERGES, LOG_VICTIMS, LOG_VICTIM_PAGES, PARTIAL_MERGES, SEQUENTIAL_BLOCKS, SWITCH_MERGES,
@@ -101,7 +101,7 @@ impl Policy for Waftl {
             page_share: config.number(&Self::INFO, "pmb", 0.0..=90.0)?,
             sequential: SequentialArea::new(most_sequential),
             most_sequential,
-            small: config.number(&Self::INFO, "sequential", 0.0..=65_536.0)? as u32,
+            small: config.number(&Self::INFO, "sequential", 0..=65_536)?,
             end: u32::MAX,
             accesses: vec![0; layout.logical_blocks as usize],
             threshold: ((f64::from(layout.block_pages) * threshold / 100.0) as u32).min(u32::from(u16::MAX)),
@@ -195,19 +195,18 @@ impl Waftl {
 
     /// Sees to it that the log may have one more block.
     fn make_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
-        // The zone may take what PMBs leave, so these get their share when they need it.
-        let pages = self.pages.len().max(self.page_blocks(core));
-        if self.zone.len() + self.sequential.len() + pages < core.log_limit() {
-            return Ok(());
+        // The zone takes what PMBs leave. A migration gives them their share of the blocks that it empties.
+        while self.zone.len() + self.sequential.len() + self.pages.len() >= core.log_limit() {
+            match self.sequential.oldest() {
+                // Streams took more than half of the room: the one written longest ago has probably stopped.
+                Some(oldest) if self.zone.len() < self.sequential.len() => {
+                    self.sequential.complete(core, flash, oldest)?;
+                }
+                _ if self.zone.len() > 0 => self.migrate(core, flash)?,
+                _ => return Ok(()),
+            }
         }
-        if self.zone.len() < self.sequential.len() {
-            // Streams took more than half of the room: the one written longest ago has probably stopped.
-            return match self.sequential.oldest() {
-                Some(oldest) => self.sequential.complete(core, flash, oldest).map(|_| ()),
-                None => Ok(()),
-            };
-        }
-        self.migrate(core, flash)
+        Ok(())
     }
 
     // ---- The zone
@@ -236,6 +235,7 @@ impl Waftl {
     /// Moves the pages of hot logical blocks in `victim` to page-mapped blocks, merges the others, and erases
     /// it.
     fn empty<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, victim: u32) -> Result<(), Fault> {
+        chosen(core, flash, victim);
         for position in 0..core.layout().block_pages {
             let Some(lpn) = core.log_lpn(flash, victim, position) else { continue };
             let moves = self.is_hot(core, lpn);
@@ -294,6 +294,7 @@ impl Waftl {
         victim: u32,
         gains: bool,
     ) -> Result<(), Fault> {
+        chosen(core, flash, victim);
         if gains {
             self.pages.open(core, flash)?;
         }

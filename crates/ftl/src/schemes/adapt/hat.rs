@@ -48,8 +48,8 @@ impl Hat {
     }
 }
 
-/// Pages that were merged because the HAT did not know them, and when: tells which of them the host rewrote
-/// so soon that they should have stayed.
+/// Pages that were merged because the HAT, which was asked, did not know them, and when: tells which of them
+/// the host rewrote so soon that they should have stayed.
 #[derive(Clone, Debug)]
 pub(super) struct Merged {
     /// By LPN: random log blocks opened until then, and 1; 0: not merged since it was written.
@@ -67,7 +67,7 @@ impl Merged {
         self.opened = self.opened.saturating_add(1);
     }
 
-    /// A page is merged.
+    /// A page that the HAT did not know is merged.
     pub(super) fn record(&mut self, lpn: Lpn) {
         self.at[lpn.0 as usize] = self.opened;
     }

@@ -45,7 +45,8 @@
 //!   merged for want of room while the low threshold is on trial. `least` is where FAST stands.
 //! - `latency`: "a latency might be needed to gradually adapt to a specific workload" (III-B). A high
 //!   threshold without use is kept for an interval, and for twice as long each time that a low one fails, up
-//!   to so many intervals. A low one that serves begins anew. 1 has no such latency.
+//!   to so many intervals: for two after the first failure. A low one that serves begins anew. 1 has no such
+//!   latency.
 //!
 //! Choices where the paper is silent:
 //! - The threshold of an interval holds from its first request on: the request that ends an interval is
@@ -66,7 +67,7 @@
 mod hat;
 
 use crate::breach::Breach;
-use crate::counters::Stat;
+use crate::counters::{Counters, Stat};
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, chosen, page_map_bytes, switches, RandomArea};
 use crate::log_block::sequential::{Counts, InOrder, Room, SequentialArea, Victim};
@@ -266,9 +267,7 @@ impl Policy for Adapt {
     fn new(config: &Config, layout: &Layout) -> Result<Self, ConfigError> {
         let letters = switches::<Adapt>(config, "pshae")?;
         let has = |letter| letters.contains(letter);
-        let integer = |name, least: u32, most: u32| {
-            config.number(&Self::INFO, name, f64::from(least)..=f64::from(most)).map(|value| value as u32)
-        };
+        let integer = |name, least: u32, most: u32| config.number(&Self::INFO, name, least..=most);
         let techniques = Techniques {
             partitioning: has('p'),
             adaptive_threshold: has('s'),
@@ -349,12 +348,16 @@ impl Policy for Adapt {
             self.adjust(core, flash)?;
             self.is_sequential = page.size > self.threshold || (self.equal && page.size == self.threshold);
         }
-        self.random.rewritten(core, flash, page.lpn);
+        self.random.spared(core, &mut flash.counters, page.lpn);
         let missed = self.merged.rewritten(page.lpn, self.random_blocks(core));
         flash.counters.count(&MERGED_REWRITTEN, u64::from(missed));
         let done = self.place(core, flash, page.lpn, at)?;
         self.reuse_early(core, flash)?;
         Ok(done)
+    }
+
+    fn trims(&mut self, core: &Core, counters: &mut Counters, first: Lpn, pages: u32) {
+        self.random.all_spared(core, counters, first, pages);
     }
 
     fn shrink<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
@@ -579,12 +582,15 @@ impl Adapt {
         let mut merged = u64::from(chosen(core, flash, victim));
         for position in 0..core.layout().block_pages {
             let Some(lpn) = core.log_lpn(flash, victim, position) else { continue };
-            let moves = self.techniques.prediction && !merge_all && self.is_known(flash, lpn);
-            if moves && self.random.move_to_rear(core, flash, lpn)? {
+            let asked = self.techniques.prediction && !merge_all;
+            let known = asked && self.is_known(flash, lpn);
+            if known && self.random.move_to_rear(core, flash, lpn)? {
                 merged -= 1;
                 continue;
             }
-            self.merged.record(lpn);
+            if asked && !known {
+                self.merged.record(lpn);
+            }
             self.sequential.full_merge(core, flash, lpn)?;
         }
         self.full_merges += 1;

@@ -113,7 +113,7 @@ mod timetable;
 
 use crate::bits;
 use crate::breach::Breach;
-use crate::counters::Cause;
+use crate::counters::{Cause, Counters};
 use crate::flash::Flash;
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::steps::Merging;
@@ -694,7 +694,7 @@ impl Policy for Tide {
         Ok(())
     }
 
-    fn trims(&mut self, core: &Core, first: Lpn, pages: u32) {
+    fn trims(&mut self, core: &Core, _counters: &mut Counters, first: Lpn, pages: u32) {
         if let Some(map) = &mut self.map {
             (first.0..first.0 + pages).for_each(|lpn| map.supersedes(core, Lpn(lpn)));
         }
