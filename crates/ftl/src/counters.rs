@@ -127,7 +127,7 @@ pub struct Counters {
     /// Updates by host pages whose old page a model knew, so that no translation page was read for it.
     pub model_updates: u64,
     /// Units put out of the mapping cache to make room: entries, or whole translation pages where those are
-    /// what a scheme replaces.
+    /// what a scheme replaces. LazyFTL's page says what it counts.
     pub replaced: u64,
     /// Of these, dirty when they were chosen: each counts, however many one write brings to flash.
     pub replaced_dirty: u64,
@@ -137,7 +137,8 @@ pub struct Counters {
     pub gc_hits: u64,
     /// Mappings of pages moved by collection that had to be changed on flash.
     pub gc_misses: u64,
-    /// Superblocks with user data that collection, or a merge, has emptied and erased.
+    /// Superblocks with user data that collection has emptied and erased. Of log-block schemes: log blocks that
+    /// were emptied. The data blocks that merges erase beside them do not count.
     pub collections_data: u64,
     /// Superblocks with translation pages that collection has emptied and erased.
     pub collections_translation: u64,
@@ -147,7 +148,8 @@ pub struct Counters {
     pub rewrites: u64,
     /// Collections that a write had to wait for to the end.
     pub foreground_collections: u64,
-    /// Valid pages moved out of data superblocks, and those of groups.
+    /// Valid pages moved out of data superblocks, and those of groups. Of log-block schemes: pages that merges
+    /// copied, out of log and data blocks, and those moved inside the log.
     pub moved_data: u64,
     /// Of these, pages of groups, wherever they lay.
     pub moved_group: u64,

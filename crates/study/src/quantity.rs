@@ -195,7 +195,7 @@ quantities![
     "gc_runs", "superblocks collected", Count, |_, p| Some(p.gc.collections() as f64);
     "groups", "groups collected", Count, |_, p| Some(p.gc.groups as f64);
     "valid_per_group", "valid pages moved per group", Count, |_, p| p.gc.valid_per_group();
-    "valid_per_collection", "valid pages moved per superblock", Count, |_, p| p.gc.valid_per_collection();
+    "valid_per_collection", "valid pages copied per collection", Count, |_, p| p.gc.valid_per_collection();
     "translation_reads", "translation pages read", Count, |_, p| Some(p.table.reads as f64);
     "translation_writes", "translation pages written", Count, |_, p| Some(p.table.programs as f64);
     "merge_writes", "pages written by merges", Count,

@@ -420,7 +420,7 @@ fn counters_grid(run: &Run, phase: &Phase) -> Grid {
     if phase.gc.rewritten > 0 {
         put("superblocks or parts of groups rewritten", whole(phase.gc.rewritten));
     }
-    put("valid pages moved a collection", maybe(phase.gc.valid_per_collection(), digits));
+    put("valid pages copied a collection", maybe(phase.gc.valid_per_collection(), digits));
     for stat in &run.scheme.stats {
         let value = phase.stats.get(&stat.name).copied().unwrap_or(0);
         let relation = relation(stat, run, phase).map_or_else(String::new, |text| format!(" ({text})"));

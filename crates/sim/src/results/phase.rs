@@ -261,7 +261,7 @@ pub struct MappingCounts {
 /// What garbage collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GcCounts {
-    /// Victims that held data, count.
+    /// Victims that held data; of log-block schemes, log blocks that were emptied; count.
     pub collections_data: u64,
     /// Victims that held translation pages, count.
     pub collections_translation: u64,
@@ -275,7 +275,7 @@ pub struct GcCounts {
     pub foreground: u64,
     /// Collections that no write waited for: beside requests, and in idle time; count.
     pub background: u64,
-    /// Valid pages moved out of victims that held data, count.
+    /// Valid pages copied out of victims that held data; of log-block schemes, all that merges copied; count.
     pub valid_moved_data: u64,
     /// Valid pages moved with their group, count.
     #[serde(default)]
