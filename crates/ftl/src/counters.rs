@@ -137,8 +137,8 @@ pub struct Counters {
     pub gc_hits: u64,
     /// Mappings of pages moved by collection that had to be changed on flash.
     pub gc_misses: u64,
-    /// Superblocks with user data that collection has emptied and erased. Of log-block schemes: log blocks that
-    /// were emptied. The data blocks that merges erase beside them do not count.
+    /// Superblocks with user data that collection has emptied and erased. Of log-block schemes: log blocks
+    /// that were emptied. The data blocks that merges erase beside them do not count.
     pub collections_data: u64,
     /// Superblocks with translation pages that collection has emptied and erased.
     pub collections_translation: u64,
@@ -148,8 +148,8 @@ pub struct Counters {
     pub rewrites: u64,
     /// Collections that a write had to wait for to the end.
     pub foreground_collections: u64,
-    /// Valid pages moved out of data superblocks, and those of groups. Of log-block schemes: pages that merges
-    /// copied, out of log and data blocks, and those moved inside the log.
+    /// Valid pages moved out of data superblocks, and those of groups. Of log-block schemes: pages that
+    /// merges copied, out of log and data blocks, and those moved inside the log.
     pub moved_data: u64,
     /// Of these, pages of groups, wherever they lay.
     pub moved_group: u64,

@@ -9,11 +9,11 @@
 //! | random log buffer, hot and cold partition | [`Last::hot`], [`Last::cold`] | `log_block/random.rs` |
 //! | dead blocks first | [`Last::reuse_dead`] | |
 //!
-//! Choices: a request of more than `threshold` pages is sequential (the paper's bound is 4 KiB, two pages here;
-//! with pages of 4 KiB every request would be). A page is hot if it is rewritten while the random log still
-//! holds it. A log block in which nothing is valid any more is erased at once; else the oldest block of the
-//! full partition is merged. The sequential log block written longest ago is merged when another is needed.
-//! Sequential writes that begin inside a logical block, or go back, as in `adapt`.
+//! Choices: a request of more than `threshold` pages is sequential (the paper's bound is 4 KiB, which is two
+//! pages here; with pages of 4 KiB every request would be). A page is hot if it is rewritten while the random
+//! log still holds it. A log block in which nothing is valid any more is erased at once; else the oldest
+//! block of the full partition is merged. The sequential log block written longest ago is merged when another
+//! is needed. Sequential writes that begin inside a logical block, or go back, as in `adapt`.
 
 use crate::flash::Flash;
 use crate::log_block::random::{block_map_bytes, page_map_bytes, RandomArea};

@@ -208,8 +208,9 @@ impl GcCounts {
         ratio(self.valid_moved_groups as f64, self.groups as f64)
     }
 
-    /// Valid pages copied per victim. Those of groups do not count, as groups are no victims. With a log block go
-    /// whole logical blocks that merges copy, so log-block schemes may have more of them than a block has pages.
+    /// Valid pages copied per victim. Those of groups do not count, as groups are no victims. With a log
+    /// block go whole logical blocks that merges copy, so log-block schemes may have more of them than a
+    /// block has pages.
     pub fn valid_per_collection(&self) -> Option<f64> {
         ratio((self.valid_moved_data + self.valid_moved_translation) as f64, self.collections() as f64)
     }

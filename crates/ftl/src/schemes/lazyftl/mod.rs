@@ -42,8 +42,8 @@
 //! - The UMT has no more entries than there are pages to spare, as each may keep a superseded page in name.
 //! - A write counts as a hit where memory has the old mapping. Else it is a miss, though it waits for no
 //!   flash read: the read is the commit's. What counts as replaced are mappings: those that a conversion
-//!   commits, as dirty, and those that leave the cache. A mapping that is committed enters the cache later and
-//!   may leave it, so it can count twice: each count is room that was made in one of the two.
+//!   commits, as dirty, and those that leave the cache. A mapping that is committed enters the cache later
+//!   and may leave it, so it can count twice: each count is room that was made in one of the two.
 //! - A long trim commits the page's mappings first, so that nothing is owed in it. A short one is a mapping
 //!   to nowhere, which belongs to a block of its own.
 

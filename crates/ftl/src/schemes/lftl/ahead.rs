@@ -48,9 +48,9 @@ impl Seen {
 }
 
 impl Map {
-    /// Loads what pages of a request will miss, when `ask` is for the first of them, or for the first one that
-    /// was not looked through. Returns what its lookup waits for, `ask.at`, or what had to be written back to
-    /// make way; and whether a mapping was loaded for the page that is asked for.
+    /// Loads what pages of a request will miss, when `ask` is for the first of them, or for the first one
+    /// that was not looked through. Returns what its lookup waits for, `ask.at`, or what had to be written
+    /// back to make way; and whether a mapping was loaded for the page that is asked for.
     #[inline]
     pub(super) fn look_ahead<N: Nand>(
         &mut self,

@@ -6,8 +6,9 @@
 //! - linear models, trained since the chunk was written back or as they are on flash;
 //! - at the head of these, the outlier identifier of the record on flash.
 //!
-//! What is clean is put out chunk by chunk, of the one that was looked up least recently: its outlier mappings,
-//! the least recently used ones first; when none is left, its models on flash and the identifier together.
+//! What is clean is put out chunk by chunk, of the one that was looked up least recently: its outlier
+//! mappings, the least recently used ones first; when none is left, its models on flash and the identifier
+//! together.
 //!
 //! A point mapping goes before every model; a model trained later before one trained earlier, and any of them
 //! before those on flash. What is newer than flash is never put out. Of the rest any part may be missing: the
