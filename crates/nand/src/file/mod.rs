@@ -357,8 +357,8 @@ impl<M: Medium> FileNand<M> {
         self.sync()
     }
 
-    /// Syncs the medium. Once that has failed it fails for ever: Linux reports a lost page once, and then takes
-    /// it for written.
+    /// Syncs the medium. Once that has failed it fails for ever: Linux reports a lost page once, and then
+    /// takes it for written.
     fn sync(&mut self) -> io::Result<()> {
         if self.sync_failed {
             return Err(io::Error::other("an earlier sync has failed"));

@@ -447,10 +447,10 @@ impl Tide {
             Some(_) => (self.active as u32 * self.block_pages, KEPT),
             None => {
                 let groups = self.table.groups_in(self.table.front());
-                let left = self.begun + self.left_in_rises();
-                (groups * self.block_pages + left, KEPT + self.tail() + self.rises.room())
+                (groups * self.block_pages + self.begun + self.left_in_rises(), KEPT + self.tail())
             }
         };
+        let kept = kept + self.rises.room();
         let pages = self.room(core).saturating_sub(kept) * self.block_pages;
         let pages = self.map.as_ref().map_or(pages, |map| pages.min(map.pages_left()));
         work.div_ceil(pages.max(1)).max(1)

@@ -12,8 +12,13 @@
 //! A sequence that begins in the middle of a region, or leaves some pages out, has the pages before it copied
 //! first. That is less than a merge of the group would copy, and a file system that takes the next free space
 //! goes on there with its next file. The pages that are left out are copied only for a sequence that pays
-//! behind them, too: a single page further on would else take the place of all between. Where places of log
-//! pages are on flash, a region is written from its first page or not at all.
+//! behind them, too: a single page further on would else take the place of all between. Pages that are left
+//! out because they came before their turn, and so are in the log, are copied for any write behind them.
+//! Where places of log pages are on flash, a region is written from its first page or not at all.
+//!
+//! Several threads of a host write one sequence, so its requests come a little out of order. A sequence goes
+//! on with what begins near its end ([`Sequence::goes_on_at`]), or each such request would begin a new one,
+//! and a file of gigabytes would count as many short ones.
 
 use super::lengths::{Lengths, WHOLE};
 use super::put_off::{Gathered, PARTS};
@@ -30,17 +35,60 @@ use nand::{Done, Fault, Lpn, Nand};
 /// Sequences that are followed at the same time.
 const SEQUENCES: usize = 8;
 
+/// When a sequence has come to so many regions, room is made for the next one, and what it writes waits for
+/// that. In a log that is full of random pages room for a region costs as many copies as one or two regions
+/// cost in the log, and nobody else is served meanwhile. A sequence of four will, as likely as not, come to
+/// four more, and saves several times as much. A shorter one writes a region where there is room.
+const LONG: u32 = 4;
+
 /// A region is left when the host has written this many times its pages elsewhere.
 const STALE: u32 = 2;
 
-/// Requests each of which begins where the one before ended.
+/// A request may begin so many times its size from the end of its sequence, but no more than an eighth of the
+/// sequence's length: as many requests a host has under way. So a random write of a page hardly ever does.
+const UNDER_WAY: u32 = 32;
+
+/// Requests each of which begins where the ones before ended, or near it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequence {
-    /// The page behind the last request.
+    /// The page behind the furthest request.
     next: u32,
+    /// The pages that it has written, less those that it has left out: random writes near its end soon end it.
     pages: u32,
+    /// The most that this was.
+    most: u32,
+    /// What it has left out.
+    holes: u32,
     /// Pages that the host had written when it was seen last.
     used: u64,
+}
+
+impl Sequence {
+    /// Whether a request that begins there, of `size` pages, belongs to it.
+    fn goes_on_at(&self, lpn: u32, size: u32) -> bool {
+        self.pages > 0 && lpn.abs_diff(self.next) <= size.saturating_mul(UNDER_WAY).min(self.pages / 8)
+    }
+
+    /// Takes a request, of pages `base` to `end`.
+    fn takes(&mut self, base: u32, end: u32) {
+        if end > self.next {
+            let left_out = base.saturating_sub(self.next);
+            self.pages = (self.pages + (end - self.next)).saturating_sub(2 * left_out).max(1);
+            self.holes += left_out;
+            self.next = end;
+        } else {
+            let filled = self.holes.min(end - base);
+            self.pages += 2 * filled;
+            self.holes -= filled;
+        }
+        self.most = self.most.max(self.pages);
+    }
+
+    /// Until when it is followed, where there are many: the host writes as much elsewhere as it has come to,
+    /// up to so many pages. If the one seen last stayed longest, a handful of random writes would end all.
+    fn lasts(&self, most: u32) -> u64 {
+        self.used + u64::from(self.pages.min(most))
+    }
 }
 
 /// A region that is written in order.
@@ -77,7 +125,9 @@ pub(super) struct Rises {
     lengths: Lengths,
     /// Pages that the log has room for.
     log_pages: u64,
-    /// Whether the request that is written may begin a region where it is.
+    /// How far the sequence has come that the request which is written continues; 0: it is out of order.
+    current: u32,
+    /// Whether that request may begin a region where it is.
     may_begin: bool,
     width: u32,
 }
@@ -98,6 +148,7 @@ impl Rises {
             long,
             lengths: Lengths::default(),
             log_pages: u64::from(layout.log_blocks * layout.block_pages),
+            current: 0,
             may_begin: false,
             width: layout.width,
         }
@@ -111,7 +162,7 @@ impl Rises {
     /// Bytes for regions and sequences.
     pub(super) fn bytes(layout: &Layout) -> u64 {
         let rises = u64::from(Rises::most(layout)) * (20 + 4 * u64::from(layout.width));
-        16 * SEQUENCES as u64 + Lengths::BYTES + rises
+        24 * SEQUENCES as u64 + Lengths::BYTES + rises
     }
 
     /// Log blocks to be kept for a region that will be begun.
@@ -146,17 +197,30 @@ impl Rises {
         if !page.is_first() || self.rises.is_empty() {
             return;
         }
-        let goes_on = self.sequences.iter().position(|it| it.next == page.base.0 && it.pages > 0);
-        let oldest = (0..SEQUENCES).min_by_key(|&at| self.sequences[at].used).unwrap_or(0);
-        let it = &mut self.sequences[goes_on.unwrap_or(oldest)];
-        let before = if goes_on.is_some() { it.pages } else { 0 };
-        if goes_on.is_none() && it.pages > 0 {
-            self.lengths.ends(it.pages);
-        }
-        let pages = before.saturating_add(page.size);
-        *it = Sequence { next: page.base.0 + page.size, pages, used: self.clock };
-        self.may_begin = self.pays(pages, page.size, page.base.0 % self.span, gathered);
-        if self.pays(pages, 0, 0, gathered) {
+        let (base, end) = (page.base.0, page.base.0 + page.size);
+        let near = (0..SEQUENCES).filter(|&at| self.sequences[at].goes_on_at(base, page.size));
+        // An older one may have ended where this one goes on.
+        let nearest = near.min_by_key(|&at| self.sequences[at].next.abs_diff(base));
+        let at = match nearest {
+            Some(at) => at,
+            None => {
+                let most = STALE * self.span;
+                let ends = (0..SEQUENCES).min_by_key(|&at| self.sequences[at].lasts(most)).unwrap_or(0);
+                if self.sequences[ends].pages > 0 {
+                    self.lengths.ends(self.sequences[ends].most);
+                }
+                self.sequences[ends] = Sequence { next: base, ..Sequence::default() };
+                ends
+            }
+        };
+        let it = &mut self.sequences[at];
+        // What comes out of order begins nothing: it may be a random write.
+        let in_order = base <= it.next && it.next < end;
+        it.takes(base, end);
+        it.used = self.clock;
+        self.current = if in_order { it.pages } else { 0 };
+        self.may_begin = self.pays(self.current, page.size, base % self.span, gathered);
+        if self.current >= LONG * self.span && self.pays(self.current, 0, 0, gathered) {
             self.until = self.clock + u64::from(self.span);
         }
     }
@@ -238,20 +302,25 @@ impl Tide {
         let (region, width) = (group / self.rises.width, self.rises.width);
         let within = page.lpn.0 - region * self.rises.span;
         if within == 0 && !page.is_first() {
-            let end = page.base.0 + page.size;
-            let it = self.rises.sequences.iter().find(|it| it.next == end && it.pages >= page.size);
-            let coming = end - page.lpn.0;
-            self.rises.may_begin = it.is_some_and(|it| self.rises.pays(it.pages, coming, 0, &self.gathered));
+            let coming = page.base.0 + page.size - page.lpn.0;
+            self.rises.may_begin = self.rises.pays(self.rises.current, coming, 0, &self.gathered);
         }
-        if !self.rises.may_begin || (within > 0 && self.map.is_some()) {
+        if within > 0 && self.map.is_some() {
             return false;
         }
-        let clock = self.rises.clock;
+        let Rises { clock, may_begin, span, .. } = self.rises;
         if let Some(rise) = self.rises.rises.iter_mut().find(|rise| rise.region == region) {
+            if rise.next > within || rise.left.is_some() {
+                return false;
+            }
             // It goes on behind what it leaves out.
-            let goes_on = rise.next < within && rise.left.is_none();
-            rise.next = rise.next.max(within);
+            let mut left_out = (region * span + rise.next..page.lpn.0).map(Lpn);
+            let goes_on = may_begin || left_out.all(|lpn| core.log_page(lpn).is_some());
+            rise.next = if goes_on { within } else { rise.next };
             return goes_on;
+        }
+        if !may_begin {
+            return false;
         }
         if self.room(core) < width + KEPT {
             return false;

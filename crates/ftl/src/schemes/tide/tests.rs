@@ -1,6 +1,6 @@
 //! Tide against its own arithmetic: docs/schemes/tide.md derives the formula.
 
-use super::stats::{LOG_PAGES, PUT_OFF};
+use super::stats::{HOME_PAGES, LOG_PAGES, PUT_OFF};
 use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT, LONG_PAUSE};
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::Policy;
@@ -235,6 +235,29 @@ fn a_sequence_from_the_middle_of_a_region_copies_what_it_leaves_out() {
     let (_, mut device) = written(9);
     // The first page of the region is another one now, and so are pages in the middle.
     write(&mut device, [0, 7, 900, 901].into_iter(), 1);
+    let config = Config::new(exported, u64::from(exported) * 2);
+    all_is_there_after_a_restart(device, &config);
+}
+
+#[test]
+fn a_sequence_out_of_order_among_random_writes_becomes_homes() {
+    let exported = GEOMETRY.pages() / 100 * 94;
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(7, exported).take(exported as usize), 1);
+    write(&mut device, (0..exported).step_by(32), 32);
+    device.take_counters();
+    // One request in four comes before the one in front of it, and between them are more random writes than
+    // sequences are followed.
+    let mut random = uniform(8, exported);
+    for first in (0..exported - 128).step_by(128) {
+        let order = if first < 1024 { [0, 32, 64, 96] } else { [0, 64, 32, 96] };
+        write(&mut device, order.into_iter().map(|page| first + page), 32);
+        write(&mut device, random.by_ref().take(12), 1);
+    }
+    device.check().expect("it is sound");
+    let counters = device.counters();
+    let (homes, logged) = (counters.value(&HOME_PAGES), counters.value(&LOG_PAGES));
+    assert!(homes > logged, "{homes} pages straight to homes, {logged} to the log");
     let config = Config::new(exported, u64::from(exported) * 2);
     all_is_there_after_a_restart(device, &config);
 }
