@@ -87,9 +87,16 @@ fn a_figure_from_file_to_every_output() {
     let (json, csv, page) = (place("paper.json"), place("paper.csv"), place("paper.html"));
     let said = ftl(&["paper", &file, "--json", &json, "--csv", &csv, "--report", &page, "--quiet"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
-    for wanted in
-        ["not built", "with host", "dftl over page: 8 threads", "holds", "- It is a test.", "Cache     "]
-    {
+    for wanted in [
+        "not built",
+        "with host",
+        "dftl over page: 8 threads",
+        "holds",
+        "- It is a test.",
+        "Cache     ",
+        "the line \"Quick\" of a figure says what --full changes.\n",
+        "\nQuick     ios 2000 (--full: 4000)\n",
+    ] {
         assert!(said.out.contains(wanted), "{wanted} in\n{}", said.out);
     }
     let text = std::fs::read_to_string(&json).expect("a JSON file");
@@ -121,6 +128,66 @@ fn a_figure_from_file_to_every_output() {
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
     let again = ftl(&["paper", &file, "--quiet", "--csv", "-"]);
     assert_eq!(again.out, csv, "the same seed, the same numbers");
+}
+
+/// The same figure without anything that `--full` changes, and with a claim about the processor's time.
+const SAME: &str = r#"
+title = "A figure of the processor"
+source = "no paper"
+[[claim]]
+what = "training"
+kind = "value"
+bench = "/training/sort_and_train_us"
+paper = 50
+"#;
+
+#[test]
+fn a_figure_that_full_does_not_change_says_so() {
+    let file = scratch("same.toml", SAME);
+    let said = ftl(&["paper", &file, "--quiet"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
+    assert!(
+        said.out.contains("--full changes nothing.\n") && !said.out.contains("\nQuick  "),
+        "{}",
+        said.out
+    );
+    let full = ftl(&["paper", &file, "--quiet", "--full"]);
+    assert!(full.out.contains("At the paper's scale.\n"), "{}", full.out);
+}
+
+#[test]
+fn a_figure_file_of_ones_own_is_listed() {
+    let file = scratch("listed.toml", FIGURE);
+    let said = ftl(&["paper", &file, "--list"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert!(said.out.contains("listed: Reads and writes of a small device"), "{}", said.out);
+    let said = ftl(&["paper", &place("nowhere.toml"), "--list"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("nowhere.toml: the figure file cannot be read"), "{}", said.err);
+}
+
+#[test]
+fn a_claim_about_the_processor_wants_what_bench_wrote() {
+    let figure = scratch("bench-figure.toml", SAME);
+    let bench = |text: &str| ftl(&["paper", &figure, "--quiet", "--bench", &scratch("bench.json", text)]);
+    let file = place("bench.json");
+    for (text, sentence) in [
+        ("[]", "is not what `ftl bench --json` wrote; name such a file"),
+        (r#"{ "training": { "sort_and_train_us": 3 } }"#, "is not what `ftl bench --json` wrote; name such a file"),
+        (
+            r#"{ "device": "femu-32g", "schemes": [] }"#,
+            "has no number /training/sort_and_train_us; name what `ftl bench --schemes learnedftl --json FILE` wrote",
+        ),
+    ] {
+        let said = bench(text);
+        assert_eq!((said.code, said.err), (2, format!("ftl: {file} {sentence}\n")), "{text}");
+    }
+    let said = bench(r#"{ "device": "femu-32g", "schemes": [], "training": { "sort_and_train_us": 45.0 } }"#);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("close"), "{}", said.out);
+    // A figure without such a claim takes no number from the file.
+    let said = ftl(&["paper", "tide", "--list", "--bench", &file]);
+    assert_eq!(said.code, 0, "{}", said.err);
 }
 
 const LIVE: &str = r#"

@@ -6,10 +6,10 @@ use study::Quantity;
 
 use crate::file::{Bound, Claim, Exercised, Figure, Kind, Pick, Place};
 
-/// A difference below this is none, where the paper says that there is none.
+/// An effect of ours up to this is as good as none, where the paper has none or a small one.
 const NO_EFFECT: f64 = 0.05;
-/// An effect of the paper's below this is none.
-const NO_EFFECT_IN_PAPER: f64 = 0.02;
+/// An effect of the paper's up to this is a small one.
+const SMALL_IN_PAPER: f64 = 0.02;
 /// An effect of ours below this is none, where the paper has one.
 const NO_EFFECT_OF_OURS: f64 = 0.01;
 /// So near to the paper's, of the effect or of the value, counts as the same.
@@ -86,6 +86,8 @@ pub enum Verdict {
     Opposite,
     /// No effect where the paper has one.
     NoEffect,
+    /// An effect where the paper has none.
+    Effect,
     /// A value above the paper's.
     Higher,
     /// A value below the paper's.
@@ -110,6 +112,7 @@ impl Verdict {
             Verdict::Larger => "same direction, larger",
             Verdict::Opposite => "OTHER DIRECTION",
             Verdict::NoEffect => "NO EFFECT",
+            Verdict::Effect => "AN EFFECT, PAPER: NONE",
             Verdict::Higher => "higher",
             Verdict::Lower => "lower",
             Verdict::NotExercised => "not exercised",
@@ -125,7 +128,7 @@ impl Verdict {
             Verdict::Holds | Verdict::Close | Verdict::SameSide | Verdict::Smaller | Verdict::Larger => {
                 Some(true)
             }
-            Verdict::Broken | Verdict::Opposite | Verdict::NoEffect => Some(false),
+            Verdict::Broken | Verdict::Opposite | Verdict::NoEffect | Verdict::Effect => Some(false),
             Verdict::Higher
             | Verdict::Lower
             | Verdict::NotExercised
@@ -366,8 +369,11 @@ fn of_value(unit: Unit, paper: f64, ours: f64) -> Verdict {
 }
 
 fn of_effect(paper: f64, ours: f64) -> Verdict {
-    if paper.abs() <= NO_EFFECT_IN_PAPER {
-        return if ours.abs() <= NO_EFFECT { Verdict::Close } else { Verdict::Opposite };
+    if paper.abs() <= SMALL_IN_PAPER && ours.abs() <= NO_EFFECT {
+        return Verdict::Close;
+    }
+    if paper == 0.0 {
+        return Verdict::Effect;
     }
     let share = ours / paper;
     if (share - 1.0).abs() <= CLOSE {

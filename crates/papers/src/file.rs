@@ -39,7 +39,7 @@ const NOTHING_RUN: &str = "[program]\nrw=read\n";
 /// Whether a run is for a quick look or at the paper's scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A smaller device or fewer requests, as each figure says.
+    /// A smaller device or fewer requests, as each figure's [`Figure::abridged`] says.
     Quick,
     /// As the paper had it.
     Full,
@@ -230,6 +230,8 @@ pub struct Figure {
     pub source: String,
     /// What a reader must know.
     pub notes: Vec<String>,
+    /// Variables of a quick look that `--full` changes: name, value, and value at the paper's scale.
+    pub abridged: Vec<[String; 3]>,
     /// Quantities of its tables and plots.
     pub show: Vec<&'static Quantity>,
     /// Host software's time, if each phase is also measured with it.
@@ -361,11 +363,14 @@ impl Reader<'_> {
                 );
             }
         }
-        let section = if scale == Scale::Quick { &read.quick } else { &read.full };
-        let mut variables = Variables::new();
-        for (name, value) in section {
-            variables.insert(name.clone(), self.plain(scale.name(), value)?);
+        let (quick, full) =
+            (self.variables(Scale::Quick, &read.quick)?, self.variables(Scale::Full, &read.full)?);
+        let mut abridged = Vec::new();
+        if scale == Scale::Quick {
+            let both = quick.iter().map(|(name, value)| [name, value, &full[name]].map(String::clone));
+            abridged.extend(both.filter(|[_, here, there]| here != there));
         }
+        let variables = if scale == Scale::Quick { quick } else { full };
         if read.live && read.host.is_some() {
             return Err(self.wrong("host", "a live figure has a host of its own; leave one of the two out"));
         }
@@ -396,6 +401,7 @@ impl Reader<'_> {
             title: read.title,
             source: read.source,
             notes: read.notes,
+            abridged,
             show: show.collect::<Result<_, _>>()?,
             host,
             live: read.live,
@@ -416,6 +422,12 @@ impl Reader<'_> {
             }
         }
         Ok(figure)
+    }
+
+    /// The variables of a section.
+    fn variables(&self, scale: Scale, section: &Table) -> Result<Variables, PaperError> {
+        let text = |(name, value)| Ok((String::clone(name), self.plain(scale.name(), value)?));
+        section.iter().map(text).collect()
     }
 
     fn host(&self, host: &HostSection) -> Result<Host, PaperError> {

@@ -68,4 +68,4 @@ pub use error::PaperError;
 pub use file::{Bound, Case, Claim, Figure, Host, Kind, PaperFile, Pick, Place, Row, Scale, TRACES};
 pub use paper::{load, names, open, own, Paper};
 pub use plan::{Cell, Plan, Results, WITH_HOST};
-pub use show::{csv, json, summary, Shown};
+pub use show::{csv, json, scale, summary, Shown};

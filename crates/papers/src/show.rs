@@ -78,6 +78,11 @@ impl<'a> Shown<'a> {
     /// What must stand beside the numbers: name and sentence.
     pub fn facts(&self) -> Vec<(String, String)> {
         let mut facts = vec![("Source".to_owned(), self.figure.source.clone())];
+        let abridged = |[name, here, full]: &[String; 3]| format!("{name} {here} (--full: {full})");
+        if !self.figure.abridged.is_empty() {
+            let all: Vec<String> = self.figure.abridged.iter().map(abridged).collect();
+            facts.push(("Quick".to_owned(), all.join(", ")));
+        }
         let mut found: Vec<(&str, String, Vec<&str>)> = Vec::new();
         for (cell, run) in self.results.found() {
             for (name, fact) in run_facts(run) {
@@ -143,6 +148,17 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// In words, at which scale these figures are.
+pub fn scale(figures: &[&Figure], scale: Scale) -> &'static str {
+    match scale {
+        Scale::Quick if figures.iter().all(|figure| figure.abridged.is_empty()) => {
+            "Quick look, and all of it: --full changes nothing."
+        }
+        Scale::Quick => "Quick look: the line \"Quick\" of a figure says what --full changes.",
+        Scale::Full => "At the paper's scale.",
+    }
+}
+
 /// How many claims point where the paper's do, in words.
 pub fn summary(shown: &[Shown]) -> String {
     let all: Vec<Verdict> =
@@ -156,7 +172,7 @@ pub fn summary(shown: &[Shown]) -> String {
     let unproven = count(&|v| v == Verdict::Unproven);
     format!(
         "{} numbers of the paper: {near} within a quarter or inside the bound, {} have the right sign alone, {oppose} have the \
-         opposite or none, {values} are values that are higher or lower, {idle} were not exercised, {unproven} rest on stand-ins \
+         opposite, none, or one where the paper has none, {values} are values that are higher or lower, {idle} were not exercised, {unproven} rest on stand-ins \
          that no real rows were at hand for, {missing} have no number of ours",
         all.len(),
         agree - near,

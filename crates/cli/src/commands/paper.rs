@@ -40,8 +40,9 @@ Examples:
   ftl paper lftl --live                     fio on F2FS on live devices, in a virtual machine
   ftl paper mine.toml                       a figure file of your own (docs/papers.md)
 
-A quick look has smaller devices or fewer requests, and each figure says which. Schemes that this build does not have are
-named in the tables. Exit code 0 also when a number differs from the paper's: the verdict says so.")]
+A quick look has smaller devices or fewer requests: the line \"Quick\" of a figure says what --full changes, and a figure without
+that line is the same in both. Schemes that this build does not have are named in the tables. Exit code 0 also when a number
+differs from the paper's: the verdict says so (docs/papers.md has the rules).")]
 pub(crate) struct PaperArgs {
     /// Paper, or a figure file of your own (*.toml)
     #[arg(help_heading = "Arguments", value_name = "NAME|FILE.toml", required_unless_present = "list")]
@@ -103,13 +104,13 @@ pub(crate) fn paper(args: PaperArgs, again: &Again) -> Result<(), Stop> {
     let name = args.name.as_deref().unwrap_or_default();
     let inputs = [args.bench.clone(), Some(PathBuf::from(name)).filter(|path| path.is_file())];
     output::check(&outputs, &[], &inputs.into_iter().flatten().collect::<Vec<_>>())?;
-    let paper = if name.ends_with(".toml") { papers::open(name, scale) } else { load(name, scale) }?;
+    let paper = read(name, scale)?;
     let figures = chosen(&paper, &args.figure, args.live)?;
     known_schemes(&figures, &args.schemes)?;
     if !args.quiet {
         unjudged(&figures, &args.schemes).iter().for_each(|text| note(text));
     }
-    let bench = args.bench.as_deref().map(read_bench).transpose()?;
+    let bench = args.bench.as_deref().map(|path| read_bench(path, &figures)).transpose()?;
     let keep = |scheme: &str| args.schemes.is_empty() || args.schemes.iter().any(|asked| asked == scheme);
     let (full, live) = (if args.full { " --full" } else { "" }, if args.live { " --live" } else { "" });
     let repeat = format!("ftl paper {name}{full}{live} --seed {}", args.seed);
@@ -125,7 +126,7 @@ pub(crate) fn paper(args: PaperArgs, again: &Again) -> Result<(), Stop> {
     let progress = Overall::new(&plan.labels, args.quiet);
     let tables = !args.to_stdout();
     if tables {
-        progress.aside(|| say(&table::head(&paper, scale)))?;
+        progress.aside(|| say(&table::head(&paper, &figures, scale)))?;
     }
     let store = Store::open(args.results.as_deref(), &again.origin().version)?;
     store.tell(&plan.points, args.quiet)?;
@@ -279,14 +280,38 @@ fn unjudged(figures: &[&Figure], asked: &[String]) -> Option<String> {
     })
 }
 
-fn read_bench(path: &Path) -> Result<Json, Stop> {
+/// What `ftl bench --json` wrote, with every number that claims of these figures take from it.
+fn read_bench(path: &Path, figures: &[&Figure]) -> Result<Json, Stop> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         Stop::user(format!("{name} cannot be read ({error}); name what `ftl bench --json` wrote"))
     })?;
-    serde_json::from_str(&text).map_err(|error| {
+    let found: Json = serde_json::from_str(&text).map_err(|error| {
         Stop::user(format!("{name} is no JSON ({error}); name what `ftl bench --json` wrote"))
-    })
+    })?;
+    let wanted = figures.iter().flat_map(|figure| &figure.claims).flat_map(|claim| &claim.bench);
+    for number in wanted {
+        if !["device", "schemes"].iter().all(|key| found.get(key).is_some()) {
+            return Err(Stop::user(format!("{name} is not what `ftl bench --json` wrote; name such a file")));
+        }
+        if found.pointer(number).and_then(Json::as_f64).is_none() {
+            let learned = number.starts_with("/training/");
+            let scheme = if learned { " --schemes learnedftl" } else { "" };
+            return Err(Stop::user(format!(
+                "{name} has no number {number}; name what `ftl bench{scheme} --json FILE` wrote"
+            )));
+        }
+    }
+    Ok(found)
+}
+
+/// A paper that is built in, or a figure file of the user's own.
+fn read(name: &str, scale: Scale) -> Result<Paper, PaperError> {
+    if name.ends_with(".toml") {
+        papers::open(name, scale)
+    } else {
+        load(name, scale)
+    }
 }
 
 fn list(name: Option<&str>, scale: Scale) -> Result<(), Stop> {
@@ -294,7 +319,7 @@ fn list(name: Option<&str>, scale: Scale) -> Result<(), Stop> {
         Some(name) => vec![name],
         None => names(),
     };
-    let papers = wanted.iter().map(|name| load(name, scale)).collect::<Result<Vec<Paper>, PaperError>>()?;
+    let papers = wanted.iter().map(|name| read(name, scale)).collect::<Result<Vec<Paper>, PaperError>>()?;
     let mut plans = Vec::new();
     for paper in &papers {
         let figures: Vec<&Figure> = paper.figures.iter().collect();

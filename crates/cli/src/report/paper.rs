@@ -1,7 +1,7 @@
 //! The page of a paper: for each figure its plots, the measured tables, and the paper's numbers beside ours.
 
 use maud::{html, Markup};
-use papers::{summary, Paper, Scale, Shown, Verdict, WITH_HOST};
+use papers::{summary, Figure as PaperFigure, Paper, Scale, Shown, Verdict, WITH_HOST};
 use study::Quantity;
 
 use super::axis::Axis;
@@ -24,12 +24,8 @@ pub(crate) fn html(
     seed: u64,
 ) -> Result<String, ReportError> {
     let title = format!("{}, beside ours", paper.about.title);
-    let size = match scale {
-        Scale::Quick => {
-            "A quick look: each figure says how its device or its requests are fewer than the paper's."
-        }
-        Scale::Full => "At the paper's scale.",
-    };
+    let figures: Vec<&PaperFigure> = shown.iter().map(|shown| shown.figure).collect();
+    let size = papers::scale(&figures, scale);
     let runs = digests(shown);
     let counted = format!("of {} runs: at the end of this page", runs.rows.len());
     let body = html! {
@@ -77,7 +73,7 @@ fn judged(grid: &Grid, verdicts: &[Verdict]) -> Markup {
             Verdict::SameSide | Verdict::Smaller | Verdict::Larger | Verdict::Higher | Verdict::Lower => {
                 "fair"
             }
-            Verdict::Broken | Verdict::Opposite | Verdict::NoEffect => "bad",
+            Verdict::Broken | Verdict::Opposite | Verdict::NoEffect | Verdict::Effect => "bad",
             Verdict::NotExercised | Verdict::Unproven | Verdict::Missing => "idle",
         })
     };

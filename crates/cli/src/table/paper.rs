@@ -1,6 +1,6 @@
 //! The figures of a paper, for a terminal and for its page.
 
-use papers::{Paper, Plan, Scale, Shown, TRACES, WITH_HOST};
+use papers::{Figure, Paper, Plan, Scale, Shown, TRACES, WITH_HOST};
 use sim::format::{digits, maybe, NOTHING};
 use study::Quantity;
 
@@ -90,13 +90,10 @@ pub fn figure(paper: &Paper, shown: &Shown) -> String {
     out
 }
 
-/// What stands above the figures in a terminal.
-pub fn head(paper: &Paper, scale: Scale) -> String {
+/// What stands above these figures in a terminal.
+pub fn head(paper: &Paper, figures: &[&Figure], scale: Scale) -> String {
     let mut out = format!("{}\n{}\n", printable(&paper.about.title), printable(&paper.about.source));
-    out += match scale {
-        Scale::Quick => "Quick look: each figure says how its device or its requests are fewer; --full runs the paper's.\n",
-        Scale::Full => "At the paper's scale.\n",
-    };
+    out += &format!("{}\n", papers::scale(figures, scale));
     for note in &paper.about.notes {
         out += &format!("Note      {}\n", printable(note));
     }
