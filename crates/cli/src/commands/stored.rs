@@ -49,7 +49,7 @@ pub(crate) struct DiffArgs {
     /// Another one, which is set against it
     #[arg(value_name = "B.json")]
     second: PathBuf,
-    /// Differences up to this share are not marked
+    /// Changes up to this share, or of shares up to so many points, are not marked
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
     within: f64,
 }

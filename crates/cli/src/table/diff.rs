@@ -1,7 +1,7 @@
 //! Two results side by side.
 
 use sim::facts::{groups, labels, run_facts, Group};
-use sim::format::{digits, NOTHING};
+use sim::format::{digits, Unit, NOTHING};
 use sim::results::{Phase, Run};
 use study::Quantity;
 
@@ -109,7 +109,7 @@ fn facts(pair: &Pair) -> String {
 
 fn grid(pair: &Pair, ours: &Group, theirs: &Group, within: f64) -> Grid {
     let title = format!("{}, {}", pair.name, ours.name);
-    let mut grid = Grid::new(title, ["", "A", "B", "B - A", ""]);
+    let mut grid = Grid::new(title, ["", "A", "B", "change", ""]);
     let phase =
         |group: &Group<'_>| group.members.first().map(|&(_, _, phase)| phase.clone()).unwrap_or_default();
     let (ours, theirs): (Phase, Phase) = (phase(ours), phase(theirs));
@@ -122,7 +122,7 @@ fn grid(pair: &Pair, ours: &Group, theirs: &Group, within: f64) -> Grid {
         let show =
             |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), |value| quantity.unit.show(value));
         let (change, mark) = match (a, b) {
-            (Some(a), Some(b)) => change(a, b, within, more_is_better),
+            (Some(a), Some(b)) => change(quantity.unit, (a, b), within, more_is_better),
             _ => (NOTHING.to_owned(), ""),
         };
         grid.row([quantity.what.to_owned(), show(a), show(b), change, mark.to_owned()]);
@@ -130,8 +130,13 @@ fn grid(pair: &Pair, ours: &Group, theirs: &Group, within: f64) -> Grid {
     grid
 }
 
-/// The difference as a share of `a`, and a word on it when it is more than `within`.
-fn change(a: f64, b: f64, within: f64, more_is_better: Option<bool>) -> (String, &'static str) {
+/// The difference as a share of `a`, of shares in points, and a word on it when it is more than `within`.
+fn change(
+    unit: Unit,
+    (a, b): (f64, f64),
+    within: f64,
+    more_is_better: Option<bool>,
+) -> (String, &'static str) {
     if a == b {
         return ("same".to_owned(), "");
     }
@@ -140,11 +145,11 @@ fn change(a: f64, b: f64, within: f64, more_is_better: Option<bool>) -> (String,
         Some(_) => "worse",
         None => "other",
     };
-    if a == 0.0 {
+    let (share, of) = if unit == Unit::Share { (b - a, "points") } else { ((b - a) / a, "%") };
+    if !share.is_finite() {
         return (NOTHING.to_owned(), mark);
     }
-    let share = (b - a) / a;
-    let text = format!("{}{} %", if share > 0.0 { "+" } else { "-" }, digits(share.abs() * 100.0));
+    let text = format!("{}{} {of}", if share > 0.0 { "+" } else { "-" }, digits(share.abs() * 100.0));
     (text, if share.abs() > within { mark } else { "" })
 }
 
@@ -175,6 +180,7 @@ mod tests {
         assert!(text.contains("Only in A page"), "{text}");
         assert!(text.contains("Same      tpftl: every number"), "{text}");
         let line = |start: &str| text.lines().find(|line| line.contains(start)).expect(start).to_owned();
+        assert!(line("change").contains('A'), "the column is a change, and no difference: {text}");
         assert!(line("requests/s").contains("+100 %") && line("requests/s").contains("better"), "{text}");
         let worse =
             text.lines().filter(|line| line.contains("write amplification") && line.contains("worse"));
@@ -191,9 +197,19 @@ mod tests {
 
     #[test]
     fn small_differences_are_not_marked() {
+        let change = |a, b, within, better| change(Unit::Count, (a, b), within, better);
         assert_eq!(change(100.0, 100.5, 0.01, Some(true)), ("+0.500 %".to_owned(), ""));
         assert_eq!(change(100.0, 98.0, 0.01, Some(true)), ("-2.00 %".to_owned(), "worse"));
         assert_eq!(change(0.0, 1.0, 0.01, None), ("-".to_owned(), "other"));
         assert_eq!(change(2.0, 2.0, 0.0, Some(false)), ("same".to_owned(), ""));
+    }
+
+    #[test]
+    fn shares_differ_by_points() {
+        let change = |a, b| change(Unit::Share, (a, b), 0.01, Some(true));
+        assert_eq!(change(0.4, 0.5), ("+10.0 points".to_owned(), "better"));
+        assert_eq!(change(0.0, 0.05), ("+5.00 points".to_owned(), "better"));
+        assert_eq!(change(0.01, 0.005), ("-0.500 points".to_owned(), ""));
+        assert_eq!(change(0.4, 0.4), ("same".to_owned(), ""));
     }
 }
