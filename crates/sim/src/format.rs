@@ -5,6 +5,11 @@ pub const NOTHING: &str = "-";
 
 /// Three significant digits without an exponent, for numbers below a million.
 pub fn digits(value: f64) -> String {
+    finer(value, 0)
+}
+
+/// The same with so many digits more.
+fn finer(value: f64, more: i32) -> String {
     // Rounded first, so that 9.996 becomes 10.0 and not 10.00.
     let places = |value: f64| match value.abs() {
         v if v >= 100.0 => 0,
@@ -13,13 +18,14 @@ pub fn digits(value: f64) -> String {
         v if v >= 0.1 => 3,
         _ => 4,
     };
+    let places = |value: f64| places(value) + more;
     let first = places(value);
     let rounded = (value * 10_f64.powi(first)).round() / 10_f64.powi(first);
     let places = if value == 0.0 { 0 } else { places(rounded).min(first) as usize };
     format!("{rounded:.places$}")
 }
 
-fn scaled(value: f64, base: f64, units: &[&str]) -> String {
+fn scaled(value: f64, base: f64, units: &[&str], more: i32) -> String {
     let mut value = value;
     let mut index = 0;
     // 999.5 would print as 1000 of the smaller unit.
@@ -27,15 +33,19 @@ fn scaled(value: f64, base: f64, units: &[&str]) -> String {
         value /= base;
         index += 1;
     }
-    format!("{} {}", digits(value), units[index]).trim_end().to_owned()
+    format!("{} {}", finer(value, more), units[index]).trim_end().to_owned()
 }
 
 /// A count: `512`, `85.3 K`, `1.02 M`.
 pub fn count(value: f64) -> String {
+    finer_count(value, 0)
+}
+
+fn finer_count(value: f64, more: i32) -> String {
     if value.fract() == 0.0 && value.abs() < 1000.0 {
         return format!("{value:.0}");
     }
-    scaled(value, 1000.0, &["", "K", "M", "G", "T"])
+    scaled(value, 1000.0, &["", "K", "M", "G", "T"], more)
 }
 
 /// A whole number with thousands apart: `12 345 678`.
@@ -53,6 +63,10 @@ pub fn whole(value: u64) -> String {
 
 /// A size: `512 B`, `1.84 MiB`, `30 GiB`; whole multiples of a unit without decimals.
 pub fn bytes(value: u64) -> String {
+    finer_bytes(value, 0)
+}
+
+fn finer_bytes(value: u64, more: i32) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
     let mut rest = value;
@@ -63,12 +77,16 @@ pub fn bytes(value: u64) -> String {
     if rest < 1024 {
         return format!("{rest} {}", UNITS[unit]);
     }
-    scaled(value as f64, 1024.0, &UNITS)
+    scaled(value as f64, 1024.0, &UNITS, more)
 }
 
 /// A time in nanoseconds: `40 ns`, `40.2 µs`, `1.53 ms`, `12.0 s`.
 pub fn time(ns: f64) -> String {
-    scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
+    finer_time(ns, 0)
+}
+
+fn finer_time(ns: f64, more: i32) -> String {
+    scaled(ns, 1000.0, &["ns", "µs", "ms", "s"], more)
 }
 
 /// A configured time, in whole nanoseconds: `40 µs`, `1.5 ms`; never rounded.
@@ -84,14 +102,18 @@ pub fn exact_time(ns: u64) -> String {
 
 /// A share of one in percent: `45.2 %`, `0.031 %`, `100 %`; more than one, too: `322 %`.
 pub fn percent(share: f64) -> String {
+    finer_percent(share, 0)
+}
+
+fn finer_percent(share: f64, more: i32) -> String {
     let value = share * 100.0;
     match value {
         0.0 => "0 %".to_owned(),
         // Only a share of exactly one may read as all of it.
         v if (99.95..100.0).contains(&v) => format!("{:.3} %", v.min(99.999)),
-        v if v >= 100.0 => format!("{} %", digits(v)),
-        v if v >= 0.1 => format!("{v:.1} %"),
-        v => format!("{} %", digits(v)),
+        v if v >= 100.0 => format!("{} %", finer(v, more)),
+        v if v >= 0.1 => format!("{v:.*} %", 1 + more as usize),
+        v => format!("{} %", finer(v, more)),
     }
 }
 
@@ -112,7 +134,11 @@ pub fn mib_per_s(bytes_per_s: f64) -> String {
 
 /// Energy: `1.53 mJ`, `12.0 J`.
 pub fn energy(joule: f64) -> String {
-    scaled(joule * 1e9, 1000.0, &["nJ", "µJ", "mJ", "J", "kJ"])
+    finer_energy(joule, 0)
+}
+
+fn finer_energy(joule: f64, more: i32) -> String {
+    scaled(joule * 1e9, 1000.0, &["nJ", "µJ", "mJ", "J", "kJ"], more)
 }
 
 /// `of` applied to a number that exists; a dash otherwise.
@@ -142,17 +168,23 @@ pub enum Unit {
 impl Unit {
     /// A number in words.
     pub fn show(self, value: f64) -> String {
+        self.show_finer(value, 0)
+    }
+
+    /// The same with so many digits more, up to 12.
+    pub fn show_finer(self, value: f64, more: u32) -> String {
+        let more = more.min(12) as i32;
         match self {
-            Unit::Share if value < 0.0 => format!("-{}", self.show(-value)),
+            Unit::Share if value < 0.0 => format!("-{}", self.show_finer(-value, more as u32)),
             // Savings and shares end at one; increases do not.
-            Unit::Share if value > 1.0 => format!("{} %", digits(value * 100.0)),
-            Unit::Share => percent(value),
-            Unit::Factor => factor(value),
-            Unit::Count => count(value),
-            Unit::Micros => time(value * 1000.0),
-            Unit::Joule => energy(value),
-            Unit::Bytes => bytes(value as u64),
-            Unit::Rate => format!("{} MiB/s", digits(value / f64::from(1 << 20))),
+            Unit::Share if value > 1.0 => format!("{} %", finer(value * 100.0, more)),
+            Unit::Share => finer_percent(value, more),
+            Unit::Factor => finer(value, more),
+            Unit::Count => finer_count(value, more),
+            Unit::Micros => finer_time(value * 1000.0, more),
+            Unit::Joule => finer_energy(value, more),
+            Unit::Bytes => finer_bytes(value as u64, more),
+            Unit::Rate => format!("{} MiB/s", finer(value / f64::from(1 << 20), more)),
         }
     }
 }
@@ -160,6 +192,17 @@ impl Unit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_digits_tell_near_numbers_apart() {
+        let finer = |unit: Unit, value, more| unit.show_finer(value, more);
+        assert_eq!(finer(Unit::Bytes, 30.8125 * f64::from(1 << 30), 0), "30.8 GiB");
+        assert_eq!(finer(Unit::Bytes, 30.8125 * f64::from(1 << 30), 2), "30.813 GiB");
+        assert_eq!(finer(Unit::Count, 1_234_560.0, 2), "1.2346 M");
+        assert_eq!(finer(Unit::Micros, 1534.0, 1), "1.534 ms");
+        assert_eq!(finer(Unit::Share, 0.45678, 2), "45.678 %");
+        assert_eq!(finer(Unit::Factor, 100.25, 1), "100.3");
+    }
 
     #[test]
     fn numbers_have_three_digits_and_a_unit() {

@@ -6,6 +6,9 @@ use sim::format::Unit;
 /// Marks that an axis has, about.
 const MARKS: f64 = 5.0;
 
+/// Digits more than three that marks have, at most.
+const MORE_DIGITS: u32 = 9;
+
 /// An axis with its range and its marks. Times are in microseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
@@ -124,8 +127,7 @@ fn round_up(unit: Unit, value: f64) -> f64 {
 fn marks_between(unit: Unit, low: f64, high: f64, step: f64) -> Vec<(f64, String)> {
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
-    let value = |index: i64| index as f64 * step;
-    (first..=last).map(|index| (value(index), mark(unit, value(index)))).collect()
+    marked(unit, (first..=last).map(|index| index as f64 * step).collect())
 }
 
 /// Round values on a logarithmic axis, few enough for a reader to tell apart.
@@ -150,15 +152,23 @@ fn log_marks(unit: Unit, low: f64, high: f64) -> Vec<(f64, String)> {
     if values.len() < 2 {
         return marks_between(unit, low, high, round_up(unit, (high - low) / MARKS));
     }
-    values.into_iter().map(|value| (value, mark(unit, value))).collect()
+    marked(unit, values)
 }
 
-/// A value in the words of the tables, without digits that say nothing.
-fn mark(unit: Unit, value: f64) -> String {
+/// Values with their words, of as many digits as tell neighbours apart.
+fn marked(unit: Unit, values: Vec<f64>) -> Vec<(f64, String)> {
+    let words = |more: u32| values.iter().map(|&value| mark(unit, value, more)).collect::<Vec<_>>();
+    let differ = |words: &Vec<String>| words.windows(2).all(|pair| pair[0] != pair[1]);
+    let words = (0..MORE_DIGITS).map(words).find(differ).unwrap_or_else(|| words(MORE_DIGITS));
+    values.into_iter().zip(words).collect()
+}
+
+/// A value in the words of the tables with so many digits more, without those that say nothing.
+fn mark(unit: Unit, value: f64, more: u32) -> String {
     if value == 0.0 && unit != Unit::Share {
         return "0".to_owned();
     }
-    let text = unit.show(value);
+    let text = unit.show_finer(value, more);
     let (number, rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     let number =
         if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
@@ -183,6 +193,26 @@ mod tests {
         assert_eq!(words(&Axis::shares("hits")), ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]);
         let rate = Axis::from_zero("bandwidth", Unit::Rate, [f64::from(9 << 20)].into_iter());
         assert_eq!(words(&rate)[..2], ["0", "2 MiB/s"]);
+    }
+
+    #[test]
+    fn marks_near_each_other_have_digits_that_tell_them_apart() {
+        let gib = f64::from(1 << 30);
+        let axis = Axis::around("address", Unit::Bytes, [30.78 * gib, 30.9 * gib].into_iter());
+        assert_eq!(words(&axis)[..3], ["30.75 GiB", "30.78 GiB", "30.81 GiB"]);
+        for (unit, low, high) in [
+            (Unit::Count, 1_234_500.0, 1_234_600.0),
+            (Unit::Micros, 1e6, 1e6 + 3.0),
+            (Unit::Share, 0.5, 0.5001),
+            (Unit::Factor, 100.0, 100.3),
+            (Unit::Rate, 1e9, 1e9 + 1e4),
+        ] {
+            let axis = Axis::between("", unit, [low, high].into_iter());
+            let mut words = words(&axis);
+            let all = words.len();
+            words.dedup();
+            assert!(all == words.len() && all > 1, "{axis:?}");
+        }
     }
 
     #[test]

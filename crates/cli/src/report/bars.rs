@@ -5,6 +5,9 @@ use maud::{html, Markup};
 use super::axis::Axis;
 use super::chart::{cut, length, number, row, svg, width, Figure, WIDTH};
 
+/// Letters of a heading, which is bold, and of a name above a bar that fit the width.
+const HEADING: usize = 52;
+const ABOVE: usize = 56;
 /// Letters of a name that stand beside a bar; longer ones stand above it.
 const BESIDE: usize = 22;
 /// Height of a bar and of the gap below it, units: of a few, and of many.
@@ -78,13 +81,13 @@ fn drawing(label: &str, axis: &Axis, groups: &[Group]) -> Markup {
         @for group in groups {
             @if !group.name.is_empty() {
                 @let () = y += TEXT;
-                text.name x="0" y=(length(y - 4.0)) { (cut(&group.name, 66)) }
+                text.name x="0" y=(length(y - 4.0)) { (cut(&group.name, HEADING)) title { (group.name) } }
             }
             @let top = y;
             @for bar in &group.bars {
                 @if above {
                     @let () = y += TEXT;
-                    text x="0" y=(length(y - 4.0)) { (cut(&bar.name, 66)) title { (bar.name) } }
+                    text x="0" y=(length(y - 4.0)) { (cut(&bar.name, ABOVE)) title { (bar.name) } }
                 } @else {
                     text x=(length(left - 8.0)) y=(length(y + height / 2.0 + 4.5)) text-anchor="end" { (bar.name) }
                 }

@@ -32,16 +32,9 @@ pub(super) struct Figure {
     pub legend: Vec<(String, String)>,
     /// What is drawn, side by side where there is room.
     pub drawings: Vec<Markup>,
-    /// What is drawn, as a table.
-    pub data: Data,
-}
-
-/// The table that a reader copies, and that hover values are read from.
-pub(super) enum Data {
-    /// Columns apart by tabs, with a heading.
-    Own(String),
-    /// Rows of another figure with a number in this column, from the first bound on and below the second.
-    Part { id: String, column: usize, from: u64, to: u64 },
+    /// The table that a reader copies, and that hover values are read from: columns apart by tabs, with a
+    /// heading.
+    pub data: String,
 }
 
 /// How the points of a line are joined.
@@ -103,7 +96,7 @@ impl Figure {
             wide: false,
             legend,
             drawings,
-            data: Data::Own(data),
+            data,
         }
     }
 
@@ -118,11 +111,7 @@ impl Figure {
             figure class=(if self.wide { "wide" } else { "half" }) id=(self.id) {
                 div.head {
                     h3 { (self.title) }
-                    @match &self.data {
-                        Data::Own(_) => button.copy type="button" hidden { "Copy data" },
-                        Data::Part { id, column, from, to } => button.copy type="button" hidden
-                            data-of=(id) data-column=(column) data-from=(from) data-to=(to) { "Copy data" },
-                    }
+                    button.copy type="button" hidden { "Copy data" }
                 }
                 @if !self.legend.is_empty() {
                     ul.legend {
@@ -133,7 +122,7 @@ impl Figure {
                 }
                 div.drawings { @for drawing in &self.drawings { (drawing) } }
                 @if !self.caption.is_empty() { figcaption { (self.caption) } }
-                @if let Data::Own(data) = &self.data { pre.data hidden { (data) } }
+                pre.data hidden { (self.data) }
             }
         }
     }

@@ -28,13 +28,7 @@
   // ---- the data of a plot ----
   const rows = (id) => document.getElementById(id).querySelector(".data").textContent.trim().split("\n");
 
-  function copied(button) {
-    const { of, column, from, to } = button.dataset;
-    if (!of) return rows(button.closest("figure").id).join("\n") + "\n";
-    const inside = (row) => Number(row.split("\t")[column]) >= Number(from) && Number(row.split("\t")[column]) < Number(to);
-    const [heading, ...all] = rows(of);
-    return [heading, ...all.filter(inside)].join("\n") + "\n";
-  }
+  const copied = (button) => rows(button.closest("figure").id).join("\n") + "\n";
 
   // A page from a file may have no clipboard of its own: then a selection is copied.
   async function toClipboard(text) {

@@ -1,7 +1,7 @@
 //! Plots of a phase, and of all phases side by side.
 
 use sim::facts::Group;
-use sim::format::{count, energy, factor, percent, Unit};
+use sim::format::{count, energy, factor, percent, Unit, NOTHING};
 use sim::results::{Kind, LatencySummary, Phase, Run, CAUSES};
 
 use super::axis::Axis;
@@ -116,13 +116,13 @@ fn by_phase(
     (axis, unit): (&str, Unit),
     of: impl Fn(&Group, &Phase) -> Option<(f64, String)>,
 ) -> Option<Figure> {
-    let bar = |group: &Group, &(run, _, phase): &(usize, &Run, &Phase)| {
-        let (value, words) = of(group, phase)?;
-        Some(single(labels[run].clone(), colour(run), value, words))
+    let bar = |group: &Group, &(run, _, phase): &(usize, &Run, &Phase)| match of(group, phase) {
+        Some((value, words)) => single(labels[run].clone(), colour(run), value, words),
+        None => dash(labels[run].clone()),
     };
     let bars = |group: &Group| bars::Group {
         name: group.name.clone(),
-        bars: group.members.iter().filter_map(|member| bar(group, member)).collect(),
+        bars: group.members.iter().map(|member| bar(group, member)).collect(),
     };
     plot(title, caption, (axis, unit), groups.iter().map(bars).collect())
 }
@@ -133,31 +133,40 @@ pub(super) fn single(name: String, class: String, value: f64, words: String) -> 
     Bar { name, parts: vec![part], end: words }
 }
 
-/// Groups without bars are left out; without any, there is no plot.
+/// A row without a number, such as the throughput of a phase that takes no simulated time.
+fn dash(name: String) -> Bar {
+    Bar { name, parts: Vec::new(), end: NOTHING.to_owned() }
+}
+
+/// Groups without any number are left out; without any, there is no plot.
 pub(super) fn plot(
     title: &str,
     caption: &str,
     (axis, unit): (&str, Unit),
     mut groups: Vec<bars::Group>,
 ) -> Option<Figure> {
-    groups.retain(|group| !group.bars.is_empty());
+    groups.retain(has_number);
     let bars = groups.iter().flat_map(|group| &group.bars);
     let sums: Vec<f64> = bars.map(|bar| bar.parts.iter().map(|part| part.value).sum()).collect();
     let axis = Axis::from_zero(axis, unit, sums.iter().copied());
     (!sums.is_empty()).then(|| bars::figure(title, caption, &axis, &groups))
 }
 
+fn has_number(group: &bars::Group) -> bool {
+    group.bars.iter().any(|bar| !bar.parts.is_empty())
+}
+
 fn throughput(group: &Group, labels: &[String]) -> Option<Figure> {
     let of_kind = |kind: Kind| {
         let rate = |phase: &Phase| phase.iops(kind).filter(|rate| *rate > 0.0);
-        let bars = group.members.iter().filter_map(|&(run, _, phase)| {
-            let rate = rate(phase)?;
-            Some(single(labels[run].clone(), colour(run), rate, count(rate)))
+        let bars = group.members.iter().map(|&(run, _, phase)| match rate(phase) {
+            Some(rate) => single(labels[run].clone(), colour(run), rate, count(rate)),
+            None => dash(labels[run].clone()),
         });
         bars::Group { name: format!("{}s", kind.name()), bars: bars.collect() }
     };
     let mut groups: Vec<bars::Group> = Kind::ALL.into_iter().map(of_kind).collect();
-    groups.retain(|group| !group.bars.is_empty());
+    groups.retain(has_number);
     if let [only] = &mut groups[..] {
         only.name.clear();
     }
@@ -266,7 +275,7 @@ fn stack(
     let axis = axis(&sums);
     for (bar, sum) in bars.iter_mut().zip(&sums) {
         bar.end = match axis.unit {
-            _ if bar.parts.is_empty() => "-".to_owned(),
+            _ if bar.parts.is_empty() => NOTHING.to_owned(),
             // All of it is no news.
             Unit::Share => String::new(),
             _ => shown(*sum),

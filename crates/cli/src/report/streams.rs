@@ -4,7 +4,7 @@ use maud::html;
 use sim::format::{bytes, percent, whole, Unit};
 
 use super::axis::Axis;
-use super::chart::{row, scatter, Data, Figure};
+use super::chart::{row, scatter, Figure};
 use super::{facts_list, page, place, plots, section, Origin, ReportError};
 
 /// Subspaces that get a picture of their own.
@@ -74,30 +74,16 @@ impl Streams {
 /// A page about the write streams of a trace.
 pub fn streams(found: &Streams, origin: &Origin) -> Result<String, ReportError> {
     let title = format!("Write streams of {}", found.name);
-    let (drawing, drawn) =
-        scatter("All writes", &plots::colour(0), &axes(&found.points), TALL, &found.points);
-    let caption = format!(
-        "Each dot is a write: {} of {} are drawn. A rising line is a stream.",
-        whole(drawn.len() as u64),
-        whole(found.writes)
-    );
-    let mut data = row(&["write", "first byte"]);
-    for (number, byte) in drawn {
-        data += &row(&[number.to_string(), byte.to_string()]);
-    }
-    let all = Figure::new("All writes", &caption, Vec::new(), vec![drawing], data);
-    let mut figures = vec![all.named("streams-all")];
+    let caption = format!("{} A rising line is a stream.", dots(found.points.len(), found.writes));
+    let mut figures = vec![picture("All writes", &caption, 0, TALL, &found.points).named("streams-all")];
     for (index, &(subspace, count)) in found.subspaces.iter().take(SHOWN).enumerate() {
         let from = subspace * found.subspace_bytes;
         let to = from + found.subspace_bytes;
         let within: Vec<_> =
             found.points.iter().copied().filter(|(_, byte)| (from..to).contains(byte)).collect();
         let name = format!("Subspace {subspace}, from {}", bytes(from));
-        let caption = format!("{} writes.", whole(count));
-        let (drawing, _) = scatter(&name, &plots::colour(index + 1), &axes(&within), LOW, &within);
-        let data = Data::Part { id: "streams-all".to_owned(), column: 1, from, to };
-        let figure = Figure::new(&name, &caption, Vec::new(), vec![drawing], String::new());
-        figures.push(Figure { data, ..figure.named(format!("streams-{index}")) });
+        let caption = dots(within.len(), count);
+        figures.push(picture(&name, &caption, index + 1, LOW, &within).named(format!("streams-{index}")));
     }
     let body = html! {
         header {
@@ -116,6 +102,23 @@ pub fn streams(found: &Streams, origin: &Origin) -> Result<String, ReportError> 
         "subspaces": found.subspaces,
     });
     page(&title, &body, Some(&results))
+}
+
+/// What the dots of a picture stand for. Writes so near each other that they would share a dot are one.
+fn dots(looked_at: usize, writes: u64) -> String {
+    let looked_at = looked_at as u64;
+    let of = if looked_at == writes { String::new() } else { format!(" of {}", whole(writes)) };
+    format!("{}{of} writes looked at; a dot is one or more of them.", whole(looked_at))
+}
+
+/// Writes as dots; the data are those that are drawn.
+fn picture(title: &str, caption: &str, colour: usize, height: f64, points: &[(u64, u64)]) -> Figure {
+    let (drawing, drawn) = scatter(title, &plots::colour(colour), &axes(points), height, points);
+    let mut data = row(&["write", "first byte"]);
+    for (number, byte) in drawn {
+        data += &row(&[number.to_string(), byte.to_string()]);
+    }
+    Figure::new(title, caption, Vec::new(), vec![drawing], data)
 }
 
 fn axes(points: &[(u64, u64)]) -> (Axis, Axis) {
@@ -143,6 +146,21 @@ mod tests {
         assert_eq!(found.sequential, 198, "two streams of 100, and a third one with gaps");
         let page = streams(&found, &Origin::default()).unwrap();
         assert!(page.contains("Write streams of a &lt;trace&gt;") && page.contains("streams-3"));
-        assert!(page.contains("50 of 300 are drawn"));
+        assert!(page.contains("50 of 300 writes looked at; a dot is one or more of them."));
+    }
+
+    #[test]
+    fn a_subspace_has_the_data_of_its_own_dots() {
+        // Two writes that share a dot in the picture of 1 TiB and lie far apart in that of their subspace.
+        let writes = [(0, 10), (5_000, 10), (9_000, 10), (1 << 40, 10)];
+        let page = streams(&Streams::of("t".to_owned(), &writes, 10_000, 50), &Origin::default()).unwrap();
+        let rows = |id: &str| {
+            let (_, figure) = page.split_once(&format!("id=\"{id}\"")).unwrap();
+            let (_, data) = figure.split_once("<pre class=\"data\" hidden>").unwrap();
+            data.split_once("</pre>").unwrap().0.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(rows("streams-0"), ["0\t0", "1\t5000", "2\t9000"]);
+        assert_eq!(rows("streams-1"), [format!("3\t{}", 1_u64 << 40)]);
+        assert!(page.contains("4 writes looked at"));
     }
 }

@@ -141,6 +141,33 @@ fn a_curve_keeps_its_shape_when_it_is_thinned_out() {
 }
 
 #[test]
+fn a_phase_without_time_leaves_no_scheme_out() {
+    let mut runs = three_schemes();
+    runs[1].phases[0].elapsed_ns = 0;
+    let page = page_of(&runs);
+    for id in ["overview-iops", "p0-iops"] {
+        let (_, figure) = page.split_once(&format!("id=\"{id}\"")).unwrap();
+        let figure = figure.split_once("</figure>").unwrap().0;
+        let (of_first, _) = figure.split_once(">tpftl</text>").unwrap();
+        let (_, dftl) = of_first.split_once(">dftl</text>").expect("the scheme has a row");
+        assert!(dftl.contains(">-</text>") && !dftl.contains("<rect"), "{id}: {dftl}");
+    }
+}
+
+#[test]
+fn a_long_heading_is_cut_and_said_in_full() {
+    let mut runs = three_schemes();
+    let long = "W".repeat(80);
+    runs.iter_mut().for_each(|run| run.phases[0].name.clone_from(&long));
+    let page = page_of(&runs);
+    let (_, iops) = page.split_once("id=\"overview-iops\"").unwrap();
+    let heading = iops.split_once("<text class=\"name\"").unwrap().1.split_once("</text>").unwrap().0;
+    assert!(heading.contains(&format!("<title>{long}</title>")), "{heading}");
+    let drawn = heading.split_once("<title>").unwrap().0.matches('W').count();
+    assert!((40..=52).contains(&drawn), "{drawn} bold letters");
+}
+
+#[test]
 fn machines_read_the_runs_back() {
     let runs = three_schemes();
     let page = page_of(&runs);
