@@ -490,6 +490,15 @@ fn a_reader_that_goes_away_ends_the_command_quietly() {
 }
 
 #[test]
+fn the_benchmark_s_help_names_what_it_leaves_out() {
+    let out = good(&["bench", "--help"]);
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let left_out =
+        format!("all but the log-block schemes, which take hours: {}]", ::ftl::schemes::LOG_BLOCK.join(", "));
+    assert!(words.contains(&left_out), "{words}");
+}
+
+#[test]
 fn help_has_examples() {
     for command in [&["--help"][..], &["compare", "--help"], &["run", "--help"], &["trace", "info", "--help"]]
     {

@@ -27,10 +27,11 @@ Examples:
 
 Rates are per second of processor time of one core, with every check on that a run makes while it goes.")]
 pub(crate) struct BenchArgs {
-    /// Schemes to measure [default: all]
+    /// Schemes to measure [default: all but the log-block schemes, which take hours: block, bast, fast, last,
+    /// faster, waftl, adapt]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     schemes: Vec<SchemeSpec>,
-    /// A tenth of the requests: less exact
+    /// Measure a tenth of the requests, after the same preparation: less exact
     #[arg(long)]
     quick: bool,
     /// Seed of every random choice
