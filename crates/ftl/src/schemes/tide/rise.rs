@@ -53,7 +53,8 @@ const UNDER_WAY: u32 = 32;
 struct Sequence {
     /// The page behind the furthest request.
     next: u32,
-    /// The pages that it has written, less those that it has left out: random writes near its end soon end it.
+    /// The pages that it has written, less those that it has left out: random writes near its end soon end
+    /// it.
     pages: u32,
     /// The most that this was.
     most: u32,
