@@ -126,8 +126,9 @@ fn of_quantity(shown: &Shown, quantity: &Quantity) -> Option<Figure> {
     }
     let rows = shown.rows();
     let bar = |place: &(String, String), (row, name): (usize, &String)| {
-        let value = shown.value(quantity, name, place)??;
-        Some(single(name.clone(), colour(row), value, quantity.unit.show(value)))
+        let value = shown.value(quantity, name, place)?;
+        let value = value.map(|value| (value, quantity.unit.show(value)));
+        Some(single(name.clone(), colour(row), value))
     };
     let group = |place: &(String, String)| bars::Group {
         name: if places.len() > 1 { shown.heading(place) } else { String::new() },

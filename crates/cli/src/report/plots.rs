@@ -116,9 +116,8 @@ fn by_phase(
     (axis, unit): (&str, Unit),
     of: impl Fn(&Group, &Phase) -> Option<(f64, String)>,
 ) -> Option<Figure> {
-    let bar = |group: &Group, &(run, _, phase): &(usize, &Run, &Phase)| match of(group, phase) {
-        Some((value, words)) => single(labels[run].clone(), colour(run), value, words),
-        None => dash(labels[run].clone()),
+    let bar = |group: &Group, &(run, _, phase): &(usize, &Run, &Phase)| {
+        single(labels[run].clone(), colour(run), of(group, phase))
     };
     let bars = |group: &Group| bars::Group {
         name: group.name.clone(),
@@ -127,15 +126,12 @@ fn by_phase(
     plot(title, caption, (axis, unit), groups.iter().map(bars).collect())
 }
 
-/// A bar of one part.
-pub(super) fn single(name: String, class: String, value: f64, words: String) -> Bar {
-    let part = Part { name: String::new(), class, value, words: words.clone() };
-    Bar { name, parts: vec![part], end: words }
-}
-
-/// A row without a number, such as the throughput of a phase that takes no simulated time.
-fn dash(name: String) -> Bar {
-    Bar { name, parts: Vec::new(), end: NOTHING.to_owned() }
+/// A bar of one part, of a number and its words. A row without a number, such as the throughput of a phase
+/// that takes no simulated time, has a dash.
+pub(super) fn single(name: String, class: String, value: Option<(f64, String)>) -> Bar {
+    let end = value.as_ref().map_or(NOTHING, |(_, words)| words).to_owned();
+    let part = value.map(|(value, words)| Part { name: String::new(), class, value, words });
+    Bar { name, parts: part.into_iter().collect(), end }
 }
 
 /// Groups without any number are left out; without any, there is no plot.
@@ -159,9 +155,9 @@ fn has_number(group: &bars::Group) -> bool {
 fn throughput(group: &Group, labels: &[String]) -> Option<Figure> {
     let of_kind = |kind: Kind| {
         let rate = |phase: &Phase| phase.iops(kind).filter(|rate| *rate > 0.0);
-        let bars = group.members.iter().map(|&(run, _, phase)| match rate(phase) {
-            Some(rate) => single(labels[run].clone(), colour(run), rate, count(rate)),
-            None => dash(labels[run].clone()),
+        let bars = group.members.iter().map(|&(run, _, phase)| {
+            let value = rate(phase).map(|rate| (rate, count(rate)));
+            single(labels[run].clone(), colour(run), value)
         });
         bars::Group { name: format!("{}s", kind.name()), bars: bars.collect() }
     };

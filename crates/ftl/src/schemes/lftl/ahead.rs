@@ -67,7 +67,7 @@ impl Map {
         if ask.rest == 1 {
             return Ok((ask.at, false));
         }
-        let until = end.min(lpn + self.most_at_once());
+        let until = end.min(lpn + self.shape().most_at_once());
         (self.seen.until, self.seen.end) = (until, end);
         self.seen.loaded.clear();
         let wait = self.load_missing(flash, records, lpn..until, ask.at)?;

@@ -60,6 +60,14 @@ pub struct Shape {
     pub set: u32,
 }
 
+impl Shape {
+    /// LPAs whose outliers are loaded at once beyond those that are asked for: they take no more than a
+    /// load's share of the cache. Else loads by turns would put out what others brought.
+    pub(super) fn most_at_once(&self) -> u32 {
+        (self.budget / (runs::LOADS as u64 * POINT_BYTES)) as u32
+    }
+}
+
 /// A log mapping that is to be trained.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Logged {
@@ -166,7 +174,7 @@ impl Map {
             write_backs: 0,
             written_for_room: 0,
             runs: Runs::new(0),
-            seen: Seen::new(Self::most_at_once_of(&shape) / shape.chunk_lpas + 2),
+            seen: Seen::new(shape.most_at_once() / shape.chunk_lpas + 2),
             predictions: Predictions::new(shape.predict_ns),
         };
         map.buffer_bytes = map.buffers().iter().sum();
@@ -292,20 +300,10 @@ impl Map {
         }
     }
 
-    /// LPAs whose outliers are loaded at once beyond those that are asked for: they take no more than a
-    /// load's share of the cache. Else loads by turns would put out what others brought.
-    pub(super) fn most_at_once(&self) -> u32 {
-        Self::most_at_once_of(&self.shape)
-    }
-
-    fn most_at_once_of(shape: &Shape) -> u32 {
-        (shape.budget / (runs::LOADS as u64 * POINT_BYTES)) as u32
-    }
-
     /// Pages whose outliers a load brings, from the one asked for on: those of the request, and as many again
     /// if it has several, for a long read often goes on; more where loads go on (`runs`).
     fn pages_at_once(&self, rest: u32, goes_on: bool) -> u32 {
-        let most = self.most_at_once();
+        let most = self.shape.most_at_once();
         let again = if rest > 1 { rest.min(most) } else { 0 };
         (rest + again).max(if goes_on { most } else { 0 })
     }
