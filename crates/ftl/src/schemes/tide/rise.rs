@@ -31,15 +31,10 @@ use crate::list::NONE;
 use crate::log_block::stats::SWITCH_MERGES;
 use crate::log_block::{Core, HostPage, Layout};
 use nand::{Done, Fault, Lpn, Nand};
+use std::cmp::Reverse;
 
 /// Sequences that are followed at the same time.
 const SEQUENCES: usize = 8;
-
-/// When a sequence has come to so many regions, room is made for the next one, and what it writes waits for
-/// that. In a log that is full of random pages room for a region costs as many copies as one or two regions
-/// cost in the log, and nobody else is served meanwhile. A sequence of four will, as likely as not, come to
-/// four more, and saves several times as much. A shorter one writes a region where there is room.
-const LONG: u32 = 4;
 
 /// A region is left when the host has written this many times its pages elsewhere.
 const STALE: u32 = 2;
@@ -48,20 +43,24 @@ const STALE: u32 = 2;
 /// sequence's length: as many requests a host has under way. So a random write of a page hardly ever does.
 const UNDER_WAY: u32 = 32;
 
+/// Pages that a sequence goes on by, from which on what it wrote before counts half. A pause of it counts as
+/// so many of the host's pages at most.
+const RECENT: u32 = 4096;
+
 /// Requests each of which begins where the ones before ended, or near it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequence {
     /// The page behind the furthest request.
     next: u32,
-    /// The pages that it has written, less those that it has left out: random writes near its end soon end
-    /// it.
+    /// The pages that it has written at its end.
     pages: u32,
-    /// The most that this was.
-    most: u32,
-    /// What it has left out.
-    holes: u32,
     /// Pages that the host had written when it was seen last.
     used: u64,
+    /// Of late: pages that it has gone on by, and those of them that it wrote in order.
+    gone_on: u32,
+    in_order: u32,
+    /// Pages that the host had written before that.
+    since: u64,
 }
 
 impl Sequence {
@@ -70,19 +69,31 @@ impl Sequence {
         self.pages > 0 && lpn.abs_diff(self.next) <= size.saturating_mul(UNDER_WAY).min(self.pages / 8)
     }
 
-    /// Takes a request, of pages `base` to `end`.
-    fn takes(&mut self, base: u32, end: u32) {
-        if end > self.next {
-            let left_out = base.saturating_sub(self.next);
-            self.pages = (self.pages + (end - self.next)).saturating_sub(2 * left_out).max(1);
-            self.holes += left_out;
-            self.next = end;
-        } else {
-            let filled = self.holes.min(end - base);
-            self.pages += 2 * filled;
-            self.holes -= filled;
+    /// Takes a request, of pages `base` to `end`, at the time `clock`. Whether it came in order.
+    fn takes(&mut self, base: u32, end: u32, clock: u64) -> bool {
+        self.since += (clock - self.used).saturating_sub(RECENT.into());
+        self.used = clock;
+        if end <= self.next {
+            return false;
         }
-        self.most = self.most.max(self.pages);
+        let is_in_order = base <= self.next;
+        self.gone_on += end - self.next;
+        self.in_order += if is_in_order { end - self.next } else { 0 };
+        if self.gone_on > RECENT {
+            (self.gone_on, self.in_order) = (self.gone_on / 2, self.in_order / 2);
+            self.since = clock - (clock - self.since) / 2;
+        }
+        self.pages += end - self.next.max(base);
+        self.next = end;
+        is_in_order
+    }
+
+    /// Of `pages` that it goes on by, those that will not be written in order, and the pages that the host
+    /// writes meanwhile but for those in order: as it was of late.
+    fn beside(&self, pages: u32, clock: u64) -> (u32, u64) {
+        let (pages, gone_on) = (u64::from(pages), u64::from(self.gone_on.max(1)));
+        let others = (clock - self.since).saturating_sub(self.in_order.into());
+        ((pages * u64::from(self.gone_on - self.in_order) / gone_on) as u32, pages * others / gone_on)
     }
 
     /// Until when it is followed, where there are many: the host writes as much elsewhere as it has come to,
@@ -126,8 +137,9 @@ pub(super) struct Rises {
     lengths: Lengths,
     /// Pages that the log has room for.
     log_pages: u64,
-    /// How far the sequence has come that the request which is written continues; 0: it is out of order.
-    current: u32,
+    /// The sequence that the request which is written continues, if it does so in order: what comes out of
+    /// order begins nothing, as it may be a random write.
+    current: Option<usize>,
     /// Whether that request may begin a region where it is.
     may_begin: bool,
     width: u32,
@@ -149,7 +161,7 @@ impl Rises {
             long,
             lengths: Lengths::default(),
             log_pages: u64::from(layout.log_blocks * layout.block_pages),
-            current: 0,
+            current: None,
             may_begin: false,
             width: layout.width,
         }
@@ -163,7 +175,7 @@ impl Rises {
     /// Bytes for regions and sequences.
     pub(super) fn bytes(layout: &Layout) -> u64 {
         let rises = u64::from(Rises::most(layout)) * (20 + 4 * u64::from(layout.width));
-        24 * SEQUENCES as u64 + Lengths::BYTES + rises
+        32 * SEQUENCES as u64 + Lengths::BYTES + rises
     }
 
     /// Log blocks to be kept for a region that will be begun.
@@ -200,54 +212,73 @@ impl Rises {
         }
         let (base, end) = (page.base.0, page.base.0 + page.size);
         let near = (0..SEQUENCES).filter(|&at| self.sequences[at].goes_on_at(base, page.size));
-        // An older one may have ended where this one goes on.
-        let nearest = near.min_by_key(|&at| self.sequences[at].next.abs_diff(base));
-        let at = match nearest {
-            Some(at) => at,
-            None => {
-                let most = STALE * self.span;
-                let ends = (0..SEQUENCES).min_by_key(|&at| self.sequences[at].lasts(most)).unwrap_or(0);
-                if self.sequences[ends].pages > 0 {
-                    self.lengths.ends(self.sequences[ends].most);
-                }
-                self.sequences[ends] = Sequence { next: base, ..Sequence::default() };
-                ends
-            }
-        };
-        let it = &mut self.sequences[at];
-        // What comes out of order begins nothing: it may be a random write.
-        let in_order = base <= it.next && it.next < end;
-        it.takes(base, end);
-        it.used = self.clock;
-        self.current = if in_order { it.pages } else { 0 };
-        self.may_begin = self.pays(self.current, page.size, base % self.span, gathered);
-        if self.current >= LONG * self.span && self.pays(self.current, 0, 0, gathered) {
+        // An older one may have ended where this one goes on, as may a random write.
+        let nearest = near.min_by_key(|&at| {
+            let Sequence { next, pages, .. } = self.sequences[at];
+            (next.abs_diff(base), Reverse(pages))
+        });
+        let at = nearest.unwrap_or_else(|| self.follow(base));
+        let is_in_order = self.sequences[at].takes(base, end, self.clock);
+        self.current = is_in_order.then_some(at);
+        self.may_begin = self.pays(page.size, base % self.span, gathered);
+        if self.pays_for_room(gathered) {
             self.until = self.clock + u64::from(self.span);
         }
     }
 
-    /// Whether a sequence of `pages`, of which `coming` are to be written, should begin a region `within` it.
+    /// Follows a sequence from `base` on, in place of the one that lasts least.
+    fn follow(&mut self, base: u32) -> usize {
+        let most = STALE * self.span;
+        let at = (0..SEQUENCES).min_by_key(|&at| self.sequences[at].lasts(most)).unwrap_or(0);
+        if self.sequences[at].pages > 0 {
+            self.lengths.ends(self.sequences[at].pages);
+        }
+        let before = self.clock - 1;
+        self.sequences[at] = Sequence { next: base, used: before, since: before, ..Sequence::default() };
+        at
+    }
+
+    /// Whether room should be made at once for the next region of the sequence, though nobody else is served
+    /// meanwhile. That takes copies. They are not all lost: when the sequence has ended, the log fills the
+    /// room without a merge. So it pays if the mean sequence that came so far goes on for half as many pages.
+    fn pays_for_room(&self, gathered: &Gathered) -> bool {
+        let Some(at) = self.current else { return false };
+        let copies = gathered.price_of(self.span, self.span / self.width);
+        let more = u32::try_from(copies).unwrap_or(u32::MAX);
+        let (_, mean) = self.lengths.go_on(self.sequences[at].pages, more);
+        2 * u64::from(mean) >= copies && self.pays(0, 0, gathered)
+    }
+
+    /// Whether the sequence that is written, and of which `coming` pages are to be written, should begin a
+    /// region `within` it.
     ///
     /// In the log each page of a region costs what others do, and all of them no more than a merge of each
-    /// group. So much is saved, but for the copies of what is in front of `within`, if the sequence comes to
-    /// the end of the region. If it does not, these copies are lost, merges come before their time, and the
-    /// blocks of the region are held until it is left: so much room, for such a part of the time that a page
-    /// waits in the log.
-    fn pays(&self, pages: u32, coming: u32, within: u32, gathered: &Gathered) -> bool {
+    /// group. This is saved if the sequence comes to the end of the region, less two costs. What is in front
+    /// of `within`, and what does not come in order, is copied. And the log has less room for the pages of
+    /// others: it lacks the blocks of the region, and as many that are kept for the next one.
+    ///
+    /// If the sequence ends before, these copies are lost, merges come before their time, and the blocks of
+    /// the region are held until it is left: so much room, for such a part of the time that a page waits in
+    /// the log.
+    fn pays(&self, coming: u32, within: u32, gathered: &Gathered) -> bool {
+        let Some(at) = self.current else { return false };
+        let sequence = &self.sequences[at];
         if self.long > 0 {
-            return pages >= self.long;
+            return sequence.pages >= self.long;
         }
-        if pages < self.width {
+        if sequence.pages < self.width {
             return false;
         }
         let left = self.span - within;
-        let (reach, mean) = self.lengths.go_on(pages, left.saturating_sub(coming));
+        let (reach, mean) = self.lengths.go_on(sequence.pages, left.saturating_sub(coming));
         let price = |pages| gathered.price_of(pages, self.span / self.width);
         let in_log = |pages| price(pages).min(self.span.into());
-        let saved = in_log(left).saturating_sub(within.into());
-        let held = price(self.span) * u64::from(STALE * self.span) / self.log_pages;
-        let lost = u64::from(within + self.span) - in_log(coming.min(left) + mean) + held;
-        reach * saved > (WHOLE - reach) * lost
+        let held = |time| price(self.span).saturating_mul(time) / self.log_pages;
+        let (out_of_order, others) = sequence.beside(left, self.clock);
+        let copies = u64::from(within + out_of_order);
+        let saved = in_log(left).saturating_sub(copies + 2 * held(others));
+        let early = u64::from(self.span) - in_log(coming.min(left) + mean);
+        reach * saved > (WHOLE - reach) * (copies + early + held(u64::from(STALE * self.span)))
     }
 }
 
@@ -304,7 +335,7 @@ impl Tide {
         let within = page.lpn.0 - region * self.rises.span;
         if within == 0 && !page.is_first() {
             let coming = page.base.0 + page.size - page.lpn.0;
-            self.rises.may_begin = self.rises.pays(self.rises.current, coming, 0, &self.gathered);
+            self.rises.may_begin = self.rises.pays(coming, 0, &self.gathered);
         }
         if within > 0 && self.map.is_some() {
             return false;
@@ -317,13 +348,12 @@ impl Tide {
             // It goes on behind what it leaves out.
             let mut left_out = (region * span + rise.next..page.lpn.0).map(Lpn);
             let goes_on = may_begin || left_out.all(|lpn| core.log_page(lpn).is_some());
-            rise.next = if goes_on { within } else { rise.next };
+            if goes_on {
+                rise.next = within;
+            }
             return goes_on;
         }
-        if !may_begin {
-            return false;
-        }
-        if self.room(core) < width + KEPT {
+        if !may_begin || self.room(core) < width + KEPT {
             return false;
         }
         let Some(rise) = self.rises.rises.iter_mut().find(|rise| rise.region == NONE) else { return false };
@@ -467,5 +497,48 @@ impl Tide {
             }
             _ => Ok(false),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sequence of requests of 8 pages, each `step` pages behind the one before, and as many pages of
+    /// others between them.
+    fn sequence(step: u32, requests: u32, clock: &mut u64) -> Sequence {
+        let mut sequence = Sequence { used: *clock, since: *clock, ..Sequence::default() };
+        for request in 0..requests {
+            *clock += 16;
+            assert_eq!(sequence.takes(request * step, request * step + 8, *clock), step == 8 || request == 0);
+        }
+        sequence
+    }
+
+    #[test]
+    fn what_a_sequence_leaves_out_and_what_others_write_is_known_of_late() {
+        let mut clock = 0;
+        let whole = sequence(8, 1000, &mut clock);
+        assert_eq!((whole.pages, whole.beside(800, clock)), (8000, (0, 800)));
+        let half = sequence(16, 1000, &mut clock);
+        // None of it is in order.
+        let (out_of_order, others) = half.beside(800, clock);
+        assert_eq!((half.pages, out_of_order, others), (8000, 800, 800));
+    }
+
+    #[test]
+    fn a_pause_counts_as_few_pages() {
+        let mut clock = 0;
+        let mut sequence = sequence(8, 100, &mut clock);
+        clock += 1 << 40;
+        assert!(sequence.takes(800, 808, clock));
+        let (_, others) = sequence.beside(808, clock);
+        assert!((4_000..6_000).contains(&others), "{others}");
+        // It is forgotten when the sequence has gone on for long.
+        for request in 101..3_000 {
+            clock += 8;
+            assert!(sequence.takes(request * 8, request * 8 + 8, clock));
+        }
+        assert!(sequence.beside(800, clock).1 < 40, "{sequence:?}");
     }
 }

@@ -263,6 +263,26 @@ fn a_sequence_out_of_order_among_random_writes_becomes_homes() {
 }
 
 #[test]
+fn a_sequence_that_comes_to_leave_out_half_goes_to_the_log() {
+    let exported = GEOMETRY.pages() / 100 * 94;
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(7, exported).take(exported as usize), 1);
+    // A file system is copied to the device, and then takes what is free behind it, among other writes.
+    let half = exported / 2;
+    write(&mut device, (0..half).step_by(32), 32);
+    device.take_counters();
+    let mut random = uniform(8, exported);
+    for first in (half..exported - 8).step_by(8) {
+        write(&mut device, [first, first + 2].into_iter(), 2);
+        write(&mut device, random.by_ref().take(4), 1);
+    }
+    device.check().expect("it is sound");
+    let counters = device.counters();
+    let (homes, logged) = (counters.value(&HOME_PAGES), counters.value(&LOG_PAGES));
+    assert!(30 * homes < logged, "{homes} pages straight to homes, {logged} to the log");
+}
+
+#[test]
 fn a_region_that_a_sequence_leaves_is_ended_by_copies_of_what_is_missing() {
     let exported = GEOMETRY.pages() / 100 * 94;
     let mut config = Config::new(exported, u64::from(exported) * 2);
@@ -487,7 +507,7 @@ fn merges_go_on_where_hardly_a_block_is_free() {
 fn a_reserve_is_erased_while_other_blocks_wait_for_it() {
     let small = Geometry { channels: 1, luns_per_channel: 1, blocks_per_plane: 32, ..GEOMETRY };
     let exported = 16 * small.pages_per_block;
-    let mut config = Config::new(exported, u64::from(exported) * 2);
+    let mut config = Config::new(exported, u64::from(exported) * 3);
     config.parameters.insert("merges".to_owned(), "16".to_owned());
     let array = nand::DeviceSpec::tiny(small, exported);
     let array = SimNand::new(&array, NoClock::new(), SimOptions::default());
