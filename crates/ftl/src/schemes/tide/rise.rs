@@ -59,7 +59,7 @@ struct Sequence {
     /// Of late: pages that it has gone on by, and those of them that it wrote in order.
     gone_on: u32,
     in_order: u32,
-    /// Pages that the host had written before that.
+    /// Stray pages of others before that.
     since: u64,
 }
 
@@ -69,9 +69,10 @@ impl Sequence {
         self.pages > 0 && lpn.abs_diff(self.next) <= size.saturating_mul(UNDER_WAY).min(self.pages / 8)
     }
 
-    /// Takes a request, of pages `base` to `end`, at the time `clock`. Whether it came in order.
-    fn takes(&mut self, base: u32, end: u32, clock: u64) -> bool {
-        self.since += (clock - self.used).saturating_sub(RECENT.into());
+    /// Takes a request, of pages `base` to `end`, when the host has written `clock` pages, `stray` of them
+    /// stray. Whether it came in order.
+    fn takes(&mut self, base: u32, end: u32, clock: u64, stray: u64) -> bool {
+        self.since = (self.since + (clock - self.used).saturating_sub(RECENT.into())).min(stray);
         self.used = clock;
         if end <= self.next {
             return false;
@@ -81,19 +82,19 @@ impl Sequence {
         self.in_order += if is_in_order { end - self.next } else { 0 };
         if self.gone_on > RECENT {
             (self.gone_on, self.in_order) = (self.gone_on / 2, self.in_order / 2);
-            self.since = clock - (clock - self.since) / 2;
+            self.since = stray - (stray - self.since) / 2;
         }
         self.pages += end - self.next.max(base);
         self.next = end;
         is_in_order
     }
 
-    /// Of `pages` that it goes on by, those that will not be written in order, and the pages that the host
-    /// writes meanwhile but for those in order: as it was of late.
-    fn beside(&self, pages: u32, clock: u64) -> (u32, u64) {
+    /// Of `pages` that it goes on by, those that will not be written in order, and the stray pages that the
+    /// host writes meanwhile: as it was of late.
+    fn beside(&self, pages: u32, stray: u64) -> (u32, u64) {
         let (pages, gone_on) = (u64::from(pages), u64::from(self.gone_on.max(1)));
-        let others = (clock - self.since).saturating_sub(self.in_order.into());
-        ((pages * u64::from(self.gone_on - self.in_order) / gone_on) as u32, pages * others / gone_on)
+        let out_of_order = pages * u64::from(self.gone_on - self.in_order) / gone_on;
+        (out_of_order as u32, pages * stray.saturating_sub(self.since) / gone_on)
     }
 
     /// Until when it is followed, where there are many: the host writes as much elsewhere as it has come to,
@@ -128,6 +129,8 @@ pub(super) struct Rises {
     left: u32,
     /// Pages that the host wrote.
     clock: u64,
+    /// Those of them that go to the log: all but what came in order in a sequence as long as a region.
+    stray: u64,
     /// Until this time there is room for a region to be kept.
     until: u64,
     /// Pages of a region.
@@ -156,6 +159,7 @@ impl Rises {
             rises: vec![idle; Rises::most(layout) as usize],
             left: 0,
             clock: 0,
+            stray: 0,
             until: 0,
             span,
             long,
@@ -218,7 +222,13 @@ impl Rises {
             (next.abs_diff(base), Reverse(pages))
         });
         let at = nearest.unwrap_or_else(|| self.follow(base));
-        let is_in_order = self.sequences[at].takes(base, end, self.clock);
+        let sequence = &mut self.sequences[at];
+        let is_in_order = sequence.takes(base, end, self.clock, self.stray);
+        if !is_in_order || sequence.pages < self.span {
+            self.stray += u64::from(page.size);
+            // What it writes in order itself takes no room from others.
+            sequence.since += if is_in_order { page.size.into() } else { 0 };
+        }
         self.current = is_in_order.then_some(at);
         self.may_begin = self.pays(page.size, base % self.span, gathered);
         if self.pays_for_room(gathered) {
@@ -233,8 +243,8 @@ impl Rises {
         if self.sequences[at].pages > 0 {
             self.lengths.ends(self.sequences[at].pages);
         }
-        let before = self.clock - 1;
-        self.sequences[at] = Sequence { next: base, used: before, since: before, ..Sequence::default() };
+        let (used, since) = (self.clock - 1, self.stray);
+        self.sequences[at] = Sequence { next: base, used, since, ..Sequence::default() };
         at
     }
 
@@ -254,8 +264,8 @@ impl Rises {
     ///
     /// In the log each page of a region costs what others do, and all of them no more than a merge of each
     /// group. This is saved if the sequence comes to the end of the region, less two costs. What is in front
-    /// of `within`, and what does not come in order, is copied. And the log has less room for the pages of
-    /// others: it lacks the blocks of the region, and as many that are kept for the next one.
+    /// of `within`, and what does not come in order, is copied. And the log has less room for the pages that
+    /// others write to it: it lacks the blocks of the region, and as many that are kept for the next one.
     ///
     /// If the sequence ends before, these copies are lost, merges come before their time, and the blocks of
     /// the region are held until it is left: so much room, for such a part of the time that a page waits in
@@ -274,7 +284,7 @@ impl Rises {
         let price = |pages| gathered.price_of(pages, self.span / self.width);
         let in_log = |pages| price(pages).min(self.span.into());
         let held = |time| price(self.span).saturating_mul(time) / self.log_pages;
-        let (out_of_order, others) = sequence.beside(left, self.clock);
+        let (out_of_order, others) = sequence.beside(left, self.stray);
         let copies = u64::from(within + out_of_order);
         let saved = in_log(left).saturating_sub(copies + 2 * held(others));
         let early = u64::from(self.span) - in_log(coming.min(left) + mean);
@@ -504,41 +514,41 @@ impl Tide {
 mod tests {
     use super::*;
 
-    /// A sequence of requests of 8 pages, each `step` pages behind the one before, and as many pages of
+    /// A sequence of requests of 8 pages, each `step` pages behind the one before, and as many stray pages of
     /// others between them.
-    fn sequence(step: u32, requests: u32, clock: &mut u64) -> Sequence {
-        let mut sequence = Sequence { used: *clock, since: *clock, ..Sequence::default() };
+    fn sequence(step: u32, requests: u32, clock: &mut u64, stray: &mut u64) -> Sequence {
+        let mut sequence = Sequence { used: *clock, since: *stray, ..Sequence::default() };
         for request in 0..requests {
-            *clock += 16;
-            assert_eq!(sequence.takes(request * step, request * step + 8, *clock), step == 8 || request == 0);
+            (*clock, *stray) = (*clock + 16, *stray + 8);
+            let base = request * step;
+            assert_eq!(sequence.takes(base, base + 8, *clock, *stray), step == 8 || request == 0);
         }
         sequence
     }
 
     #[test]
-    fn what_a_sequence_leaves_out_and_what_others_write_is_known_of_late() {
-        let mut clock = 0;
-        let whole = sequence(8, 1000, &mut clock);
-        assert_eq!((whole.pages, whole.beside(800, clock)), (8000, (0, 800)));
-        let half = sequence(16, 1000, &mut clock);
+    fn what_a_sequence_leaves_out_and_what_is_stray_is_known_of_late() {
+        let (mut clock, mut stray) = (0, 0);
+        let whole = sequence(8, 1000, &mut clock, &mut stray);
+        assert_eq!((whole.pages, whole.beside(800, stray)), (8000, (0, 800)));
+        let half = sequence(16, 1000, &mut clock, &mut stray);
         // None of it is in order.
-        let (out_of_order, others) = half.beside(800, clock);
-        assert_eq!((half.pages, out_of_order, others), (8000, 800, 800));
+        assert_eq!((half.pages, half.beside(800, stray)), (8000, (800, 400)));
     }
 
     #[test]
     fn a_pause_counts_as_few_pages() {
-        let mut clock = 0;
-        let mut sequence = sequence(8, 100, &mut clock);
-        clock += 1 << 40;
-        assert!(sequence.takes(800, 808, clock));
-        let (_, others) = sequence.beside(808, clock);
+        let (mut clock, mut stray) = (0, 0);
+        let mut sequence = sequence(8, 100, &mut clock, &mut stray);
+        (clock, stray) = (clock + (1 << 40), stray + (1 << 40));
+        assert!(sequence.takes(800, 808, clock, stray));
+        let (_, others) = sequence.beside(808, stray);
         assert!((4_000..6_000).contains(&others), "{others}");
         // It is forgotten when the sequence has gone on for long.
         for request in 101..3_000 {
             clock += 8;
-            assert!(sequence.takes(request * 8, request * 8 + 8, clock));
+            assert!(sequence.takes(request * 8, request * 8 + 8, clock, stray));
         }
-        assert!(sequence.beside(800, clock).1 < 40, "{sequence:?}");
+        assert!(sequence.beside(800, stray).1 < 40, "{sequence:?}");
     }
 }

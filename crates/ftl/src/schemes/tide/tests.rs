@@ -263,6 +263,26 @@ fn a_sequence_out_of_order_among_random_writes_becomes_homes() {
 }
 
 #[test]
+fn sequences_side_by_side_among_random_writes_become_homes() {
+    let exported = GEOMETRY.pages() / 100 * 94;
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(7, exported).take(exported as usize), 1);
+    device.take_counters();
+    let mut random = uniform(8, exported);
+    let each = exported / 4 / 16 * 16;
+    for first in (0..each).step_by(16) {
+        for sequence in 0..4 {
+            write(&mut device, std::iter::once(sequence * each + first), 16);
+        }
+        write(&mut device, random.by_ref().take(3), 1);
+    }
+    device.check().expect("it is sound");
+    let counters = device.counters();
+    let (homes, logged) = (counters.value(&HOME_PAGES), counters.value(&LOG_PAGES));
+    assert!(homes > 3 * logged, "{homes} pages straight to homes, {logged} to the log");
+}
+
+#[test]
 fn a_sequence_that_comes_to_leave_out_half_goes_to_the_log() {
     let exported = GEOMETRY.pages() / 100 * 94;
     let mut device = filled(exported, 16);
