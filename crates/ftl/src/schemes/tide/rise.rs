@@ -253,10 +253,14 @@ impl Rises {
     /// room without a merge. So it pays if the mean sequence that came so far goes on for half as many pages.
     fn pays_for_room(&self, gathered: &Gathered) -> bool {
         let Some(at) = self.current else { return false };
+        // First, as of random writes it is known at once.
+        if !self.pays(0, 0, gathered) {
+            return false;
+        }
         let copies = gathered.price_of(self.span, self.span / self.width);
         let more = u32::try_from(copies).unwrap_or(u32::MAX);
         let (_, mean) = self.lengths.go_on(self.sequences[at].pages, more);
-        2 * u64::from(mean) >= copies && self.pays(0, 0, gathered)
+        2 * u64::from(mean) >= copies
     }
 
     /// Whether the sequence that is written, and of which `coming` pages are to be written, should begin a
