@@ -32,6 +32,13 @@ fn filled(exported: u32, bits: u64) -> Tested {
     device
 }
 
+/// A device that is full, and then written once more, a page at a time, at random.
+fn overwritten(exported: u32, seed: u64) -> Tested {
+    let mut device = filled(exported, 16);
+    write(&mut device, uniform(seed, exported).take(exported as usize), 1);
+    device
+}
+
 fn write<T: Timing>(device: &mut Device<TideFtl, SimNand<T>>, firsts: impl Iterator<Item = u32>, pages: u32) {
     for first in firsts {
         let pages = pages.min(device.exported_pages() - first);
@@ -48,6 +55,13 @@ fn read(device: &mut Tested, lpns: impl Iterator<Item = u32>) {
         });
         assert!(read.expect("it is there").failed == 0);
     }
+}
+
+/// Pages that went straight to homes since the counters were taken, and those that went to the log.
+fn homes_and_logged(device: &Tested) -> (u64, u64) {
+    device.check().expect("it is sound");
+    let counters = device.counters();
+    (counters.value(&HOME_PAGES), counters.value(&LOG_PAGES))
 }
 
 /// Opens a device anew that was written everywhere, and reads all of it.
@@ -99,8 +113,7 @@ fn uniform_writes_cost_what_the_formula_says() {
 #[test]
 fn groups_with_a_page_of_the_load_before_do_not_cost_a_merge_each() {
     let exported = GEOMETRY.pages() / 100 * 94;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(3, exported).take(exported as usize), 1);
+    let mut device = overwritten(exported, 3);
     device.take_counters();
     // Runs of half a region, too short for a sequence, to a tenth of the device.
     let half = 4 * GEOMETRY.pages_per_block;
@@ -116,8 +129,7 @@ fn groups_with_a_page_of_the_load_before_do_not_cost_a_merge_each() {
 #[test]
 fn idle_time_makes_room_for_bursts_and_not_after_a_load() {
     let exported = GEOMETRY.pages() / 100 * 90;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(1, exported).take(exported as usize), 1);
+    let mut device = overwritten(exported, 1);
     let merges = |device: &mut Tested| {
         device.take_counters();
         for _ in 0..100 {
@@ -135,8 +147,7 @@ fn idle_time_makes_room_for_bursts_and_not_after_a_load() {
 #[test]
 fn idle_time_makes_room_for_bursts_beside_what_extra_log_blocks_have_left() {
     let exported = GEOMETRY.pages() / 100 * 90;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(1, exported).take(exported as usize), 1);
+    let mut device = overwritten(exported, 1);
     for seed in 2..12 {
         write(&mut device, uniform(seed, exported / 50).take(exported as usize / 10), 1);
         let extras = device.scheme_mut().parts_mut().1.table.extras();
@@ -155,8 +166,7 @@ fn idle_time_makes_room_for_bursts_beside_what_extra_log_blocks_have_left() {
 #[test]
 fn idle_time_makes_room_for_twice_the_largest_burst() {
     let exported = GEOMETRY.pages() / 100 * 60;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(1, exported).take(exported as usize), 1);
+    let mut device = overwritten(exported, 1);
     device.idle().expect("idle time is harmless");
     let rooms = [1_u32, 400, 200, 2000].map(|pages| {
         write(&mut device, uniform(pages.into(), exported).take(pages as usize), 1);
@@ -192,8 +202,7 @@ fn every_read_is_one_flash_read_whatever_was_written() {
 #[test]
 fn a_sequence_becomes_homes_without_a_copy_and_survives_a_restart() {
     let exported = GEOMETRY.pages() / 100 * 94;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(9, exported).take(exported as usize), 1);
+    let mut device = overwritten(exported, 9);
     write(&mut device, 0..exported, 1);
     device.take_counters();
     write(&mut device, 0..exported, 1);
@@ -217,8 +226,7 @@ fn a_sequence_from_the_middle_of_a_region_copies_what_it_leaves_out() {
     // Regions have 256 pages. Files of six and a half lie one behind the other, and 40 pages between them.
     let files = exported / 1_704;
     let written = |seed: u64| {
-        let mut device = filled(exported, 16);
-        write(&mut device, uniform(seed, exported).take(exported as usize), 1);
+        let mut device = overwritten(exported, seed);
         device.take_counters();
         for file in 0..files {
             let first = 100 + file * 1_704;
@@ -242,8 +250,7 @@ fn a_sequence_from_the_middle_of_a_region_copies_what_it_leaves_out() {
 #[test]
 fn a_sequence_out_of_order_among_random_writes_becomes_homes() {
     let exported = GEOMETRY.pages() / 100 * 94;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(7, exported).take(exported as usize), 1);
+    let mut device = overwritten(exported, 7);
     write(&mut device, (0..exported).step_by(32), 32);
     device.take_counters();
     // One request in four comes before the one in front of it, and between them are more random writes than
@@ -254,9 +261,7 @@ fn a_sequence_out_of_order_among_random_writes_becomes_homes() {
         write(&mut device, order.into_iter().map(|page| first + page), 32);
         write(&mut device, random.by_ref().take(12), 1);
     }
-    device.check().expect("it is sound");
-    let counters = device.counters();
-    let (homes, logged) = (counters.value(&HOME_PAGES), counters.value(&LOG_PAGES));
+    let (homes, logged) = homes_and_logged(&device);
     assert!(homes > logged, "{homes} pages straight to homes, {logged} to the log");
     let config = Config::new(exported, u64::from(exported) * 2);
     all_is_there_after_a_restart(device, &config);
@@ -265,8 +270,7 @@ fn a_sequence_out_of_order_among_random_writes_becomes_homes() {
 #[test]
 fn sequences_side_by_side_among_random_writes_become_homes() {
     let exported = GEOMETRY.pages() / 100 * 94;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(7, exported).take(exported as usize), 1);
+    let mut device = overwritten(exported, 7);
     device.take_counters();
     let mut random = uniform(8, exported);
     let each = exported / 4 / 16 * 16;
@@ -276,17 +280,14 @@ fn sequences_side_by_side_among_random_writes_become_homes() {
         }
         write(&mut device, random.by_ref().take(3), 1);
     }
-    device.check().expect("it is sound");
-    let counters = device.counters();
-    let (homes, logged) = (counters.value(&HOME_PAGES), counters.value(&LOG_PAGES));
+    let (homes, logged) = homes_and_logged(&device);
     assert!(homes > 3 * logged, "{homes} pages straight to homes, {logged} to the log");
 }
 
 #[test]
 fn a_sequence_that_comes_to_leave_out_half_goes_to_the_log() {
     let exported = GEOMETRY.pages() / 100 * 94;
-    let mut device = filled(exported, 16);
-    write(&mut device, uniform(7, exported).take(exported as usize), 1);
+    let mut device = overwritten(exported, 7);
     // A file system is copied to the device, and then takes what is free behind it, among other writes.
     let half = exported / 2;
     write(&mut device, (0..half).step_by(32), 32);
@@ -296,9 +297,7 @@ fn a_sequence_that_comes_to_leave_out_half_goes_to_the_log() {
         write(&mut device, [first, first + 2].into_iter(), 2);
         write(&mut device, random.by_ref().take(4), 1);
     }
-    device.check().expect("it is sound");
-    let counters = device.counters();
-    let (homes, logged) = (counters.value(&HOME_PAGES), counters.value(&LOG_PAGES));
+    let (homes, logged) = homes_and_logged(&device);
     assert!(30 * homes < logged, "{homes} pages straight to homes, {logged} to the log");
 }
 
