@@ -39,6 +39,18 @@ use std::ops::Range;
 /// the more of them one translation page takes, the fewer programs they cost.
 const SHARE_OF_PLACES: u64 = 8;
 
+/// Translation pages that move out of a full block with each that is written. A full block is at most half
+/// valid, so they have moved before the next block is full.
+pub(super) const MOVED: u32 = 2;
+
+/// A full block of translation pages that is emptied.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    block: u32,
+    /// The first translation page that may still be there.
+    next: u32,
+}
+
 /// Pages of a group, and those of them whose place is in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Row {
@@ -89,6 +101,8 @@ pub(super) struct LogMap {
     ahead: ReadAhead,
     /// The blocks that hold translation pages: page n is in number n mod their count, or [`NONE`] yet.
     blocks: Vec<u32>,
+    /// The full one that is emptied.
+    leaving: Option<Leaving>,
     /// By block of the pool: something in it is superseded, and nobody knows what.
     unknown: Vec<bool>,
     buffer: Vec<u8>,
@@ -139,6 +153,7 @@ impl LogMap {
             used: List::EMPTY,
             ahead: ReadAhead::new(widths.places_in(limit / SHARE_OF_PLACES)),
             blocks: vec![NONE; layout.translation.saturating_sub(1).max(1) as usize],
+            leaving: None,
             unknown: vec![false; blocks_of_pool as usize],
             buffer: vec![0; layout.page_bytes as usize],
         }
@@ -492,33 +507,61 @@ impl LogMap {
                 if before != NONE {
                     flash.give_back(Ppn(before));
                 }
+                if cause != Cause::Collection {
+                    self.move_pages(core, flash, MOVED)?;
+                }
                 return Ok(done);
             }
             self.renew(core, flash, vtpn)?;
         }
     }
 
-    /// Opens another block for `vtpn` and the translation pages that share one with it, moves these there,
-    /// and erases the full one.
+    /// Opens another block for `vtpn` and the translation pages that share one with it. These move there in
+    /// steps, so that no die has to program many of them before anything else.
     fn renew<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, vtpn: u32) -> Result<(), Fault> {
         let number = vtpn % self.blocks.len() as u32;
+        // A block whose pages have moved is free. But what moves to the full block itself has to wait.
+        if self.leaving.is_some_and(|leaving| leaving.next % self.blocks.len() as u32 != number) {
+            self.move_pages(core, flash, u32::MAX)?;
+        }
         let opened = core.open_translation(flash, number % core.layout().parallel_units)?;
         let full = std::mem::replace(&mut self.blocks[number as usize], opened);
-        if full == NONE {
-            return Ok(());
-        }
-        for other in (number..self.vtpns()).step_by(self.blocks.len()).filter(|&other| other != vtpn) {
-            // One that could not be read was made anew there.
-            if self.is_in(core, other, full) {
-                let none = std::iter::empty();
-                let read = self.read(core, flash, other, none, Cause::Collection, Done::READY)?;
-                if self.is_in(core, other, full) {
-                    self.write(core, flash, other, Cause::Collection, read)?;
+        self.move_pages(core, flash, u32::MAX)?;
+        self.leaving = (full != NONE).then_some(Leaving { block: full, next: number });
+        Ok(())
+    }
+
+    /// Moves so many translation pages out of the block that is emptied, and erases it when none is left.
+    fn move_pages<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        pages: u32,
+    ) -> Result<(), Fault> {
+        let mut left = pages;
+        while let Some(Leaving { block, next }) = self.leaving {
+            if next >= self.vtpns() {
+                self.leaving = None;
+                flash.counters.collections_translation += 1;
+                return core.release(flash, block, Cause::Collection).map(|_| ());
+            }
+            if self.is_in(core, next, block) {
+                if left == 0 {
+                    break;
+                }
+                left -= 1;
+                let read =
+                    self.read(core, flash, next, std::iter::empty(), Cause::Collection, Done::READY)?;
+                // One that could not be read was made anew.
+                if self.is_in(core, next, block) {
+                    self.write(core, flash, next, Cause::Collection, read)?;
                 }
             }
+            // A program that failed may have filled another block.
+            let numbers = self.blocks.len() as u32;
+            self.leaving.iter_mut().filter(|it| it.block == block).for_each(|it| it.next = next + numbers);
         }
-        flash.counters.collections_translation += 1;
-        core.release(flash, full, Cause::Collection).map(|_| ())
+        Ok(())
     }
 
     /// Whether a translation page is in a block.

@@ -78,7 +78,7 @@
 //! - **What a page of the log costs** is what the last merges copied for the pages that they freed, as a
 //!   ratio of sums. A mean of ratios is led by the groups that had a page or two.
 //! - **Steps a written page:** what the front bin still has to copy, by the pages that can be written before
-//!   the log is full. So no write finds the log full, and none waits for a merge to end.
+//!   the log is full. So no write finds it full or waits for a merge to end.
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
 //!   different dies. With one a bin, and fewer bins than dies, some dies take no host page at all while
 //!   others have a queue.
@@ -433,8 +433,7 @@ impl Tide {
         self.room(core) <= self.table.most_units_soon() + KEPT + self.tail() + self.rises.room() + beyond
     }
 
-    /// Log blocks that the host may fill while the last merges of a bin are ended beside the first ones of
-    /// the next bin, at about six steps for each of its pages.
+    /// Log blocks that the host may fill while the last merges of a bin end, at about six steps a page.
     fn tail(&self) -> u32 {
         self.merges.len() as u32 / 6
     }
@@ -442,16 +441,17 @@ impl Tide {
     /// Steps for the page that is written next, so that merges free log blocks before the log is full, and
     /// memory before the offsets of log pages have theirs.
     fn pace(&self, core: &Core) -> u32 {
-        let (work, kept) = match self.rest {
+        let (work, tail) = match self.rest {
             // The last groups of the bin before: what is begun has to end, and then there is room again.
-            Some(_) => (self.active as u32 * self.block_pages, KEPT),
+            Some(_) => (self.active as u32 * self.block_pages, 0),
             None => {
                 let groups = self.table.groups_in(self.table.front());
-                (groups * self.block_pages + self.begun + self.left_in_rises(), KEPT + self.tail())
+                (groups * self.block_pages + self.begun + self.left_in_rises(), self.tail())
             }
         };
-        let kept = kept + self.rises.room();
-        let pages = self.room(core).saturating_sub(kept) * self.block_pages;
+        // Merges go on while the tail is written, a block of it at a time: no page pays for all that is left.
+        let room = self.room(core).saturating_sub(KEPT + self.rises.room());
+        let pages = room.saturating_sub(tail).max(room.min(1)) * self.block_pages;
         let pages = self.map.as_ref().map_or(pages, |map| pages.min(map.pages_left()));
         work.div_ceil(pages.max(1)).max(1)
     }
