@@ -44,7 +44,7 @@ const SHARE_OF_PLACES: u64 = 8;
 pub(super) const MOVED: u32 = 2;
 
 /// A full block of translation pages that is emptied.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Leaving {
     block: u32,
     /// The first translation page that may still be there.
@@ -520,7 +520,8 @@ impl LogMap {
     /// steps, so that no die has to program many of them before anything else.
     fn renew<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>, vtpn: u32) -> Result<(), Fault> {
         let number = vtpn % self.blocks.len() as u32;
-        // A block whose pages have moved is free. But what moves to the full block itself has to wait.
+        // The block that is emptied has to be free before another is opened. But if its pages go where no
+        // room is left, they need the one that is opened.
         if self.leaving.is_some_and(|leaving| leaving.next % self.blocks.len() as u32 != number) {
             self.move_pages(core, flash, u32::MAX)?;
         }
@@ -557,9 +558,10 @@ impl LogMap {
                     self.write(core, flash, next, Cause::Collection, read)?;
                 }
             }
-            // A program that failed may have filled another block.
-            let numbers = self.blocks.len() as u32;
-            self.leaving.iter_mut().filter(|it| it.block == block).for_each(|it| it.next = next + numbers);
+            // A program that failed may have begun to empty another block.
+            if self.leaving == Some(Leaving { block, next }) {
+                self.leaving = Some(Leaving { block, next: next + self.blocks.len() as u32 });
+            }
         }
         Ok(())
     }

@@ -449,7 +449,7 @@ impl Tide {
                 (groups * self.block_pages + self.begun + self.left_in_rises(), self.tail())
             }
         };
-        // Merges go on while the tail is written, a block of it at a time: no page pays for all that is left.
+        // Of the tail a block at a time is planned with, so that no page pays for all that is left.
         let room = self.room(core).saturating_sub(KEPT + self.rises.room());
         let pages = room.saturating_sub(tail).max(room.min(1)) * self.block_pages;
         let pages = self.map.as_ref().map_or(pages, |map| pages.min(map.pages_left()));
