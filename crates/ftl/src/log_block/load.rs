@@ -14,6 +14,9 @@ pub(super) const ERASE: u64 = 50;
 /// Work of a unit that is counted.
 const MOST: u64 = 8 * PROGRAM;
 
+/// Work of a unit behind which nothing is put that can wait.
+const LONG: u64 = 4 * PROGRAM;
+
 /// Work for each unit that may come at once after a pause.
 const AT_ONCE: u64 = 4 * PROGRAM;
 
@@ -78,6 +81,12 @@ impl Load {
         2 * self.of(unit) > PROGRAM * self.ends.len() as u64
     }
 
+    /// Whether a unit has more left than four programs.
+    #[inline]
+    pub(crate) fn is_long(&self, unit: u32) -> bool {
+        self.of(unit) > LONG * self.ends.len() as u64
+    }
+
     /// All units have done their work.
     pub(crate) fn clear(&mut self) {
         let units = self.ends.len() as u64;
@@ -136,7 +145,9 @@ mod tests {
         assert!(!load.is_busy(3));
         load.add(3, READ);
         assert!(load.is_busy(3) && !load.is_busy(4));
+        assert!(!load.is_long(3));
         load.add(4, ERASE);
         assert_eq!(load.of(4), MOST * 64);
+        assert!(load.is_long(4));
     }
 }

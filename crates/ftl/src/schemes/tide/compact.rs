@@ -10,9 +10,10 @@
 //! overwritten. (Zipf 0.99 on femu-4g, 94 % full: WA 7.28 without, 7.59, 6.77 and 6.64 with 1, 2 and 4
 //! times.) Under uniform writes none does: a page is seldom overwritten while it is in the log.
 
+use super::room::KEPT;
 use super::stats::COMPACTED;
 use super::timetable::LEAD;
-use super::{Tide, KEPT};
+use super::Tide;
 use crate::flash::Flash;
 use crate::list::NONE;
 use crate::log_block::Core;

@@ -313,10 +313,15 @@ impl LogMap {
         left.min(u64::from(u32::MAX)) as u32
     }
 
-    /// Whether these are few: a sixteenth of all that there can be.
+    /// Whether these are few.
     pub(super) fn is_short(&self) -> bool {
+        self.pages_left() <= self.short()
+    }
+
+    /// How many are few: a sixteenth of all that there can be.
+    pub(super) fn short(&self) -> u32 {
         let most = self.most_offsets() * 8 / u64::from(self.widths.bits_of_offset());
-        u64::from(self.pages_left()) <= most / 16
+        (most / 16).min(u64::from(u32::MAX)) as u32
     }
 
     /// Evicts places until there is room for one more page, but not those of one translation page. `None`:
@@ -509,11 +514,22 @@ impl LogMap {
                 }
                 if cause != Cause::Collection {
                     self.move_pages(core, flash, MOVED)?;
+                    if self.leaving.is_none() && self.is_nearly_full(core, open) {
+                        self.renew(core, flash, vtpn)?;
+                    }
                 }
                 return Ok(done);
             }
             self.renew(core, flash, vtpn)?;
         }
+    }
+
+    /// Whether a block has hardly more room than it loses while the pages of each other one move. All are
+    /// filled at about the same pace, so without this many would be full at the same time, and one is emptied
+    /// at a time. Room of a quarter of what is not valid is lost at most.
+    fn is_nearly_full(&self, core: &Core, open: u32) -> bool {
+        let (pages, valid) = (core.layout().block_pages, self.vtpns().div_ceil(self.blocks.len() as u32));
+        pages - core.pool.next(open) <= (valid / MOVED).min(pages.saturating_sub(valid) / 4)
     }
 
     /// Opens another block for `vtpn` and the translation pages that share one with it. These move there in

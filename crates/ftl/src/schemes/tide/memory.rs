@@ -106,7 +106,8 @@ pub(super) fn parts(layout: &Layout, ahead: u32, rows: u64, vtpns: u32) -> Vec<(
         // PPN and links.
         ("GTD", 8 * u64::from(vtpns)),
         ("timetable", Timetable::bytes(layout, ahead) + Gathered::BYTES),
-        ("merges", u64::from(layout.merging) * u64::from(12 + layout.block_pages / 8)),
+        // And what is owed.
+        ("merges", u64::from(layout.merging) * u64::from(12 + layout.block_pages / 8) + 4),
         ("sequences", Rises::bytes(layout)),
     ]
 }

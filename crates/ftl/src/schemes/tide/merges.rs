@@ -46,6 +46,17 @@ impl Tide {
     /// Copies a page of a compaction, or of one of the merges under way, and begins others. `false`: nothing
     /// is in the log.
     pub(super) fn step<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<bool, Fault> {
+        self.step_or_wait(core, flash, false)
+    }
+
+    /// As [`Tide::step`], but if it may wait, of the merges only one whose die has time for it. `false` also
+    /// says that none has.
+    pub(super) fn step_or_wait<N: Nand>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut Flash<N>,
+        may_wait: bool,
+    ) -> Result<bool, Fault> {
         if self.step_rise(core, flash)? || self.compact(core, flash)? {
             return Ok(true);
         }
@@ -57,7 +68,14 @@ impl Tide {
         }
         let first = if self.turn < self.active { self.turn } else { self.turn % self.active };
         let can_go_on = |&at: &usize| self.merges[at].has_block() || core.pool.free_blocks() > 0;
-        let at = (first..self.active).chain(0..first).find(can_go_on).unwrap_or(first);
+        let in_turn = || (first..self.active).chain(0..first).filter(can_go_on);
+        let units = self.lanes.len() as u32;
+        let has_time = |&at: &usize| !core.pool.load.is_long(self.merges[at].logical % units);
+        let at = match in_turn().find(has_time) {
+            Some(at) => at,
+            None if may_wait => return Ok(false),
+            None => in_turn().next().unwrap_or(first),
+        };
         self.turn = at + 1;
         let (group, offset) = (self.merges[at].logical, self.merges[at].offset());
         let known = self.load_for_merge(core, flash, group, offset)?;

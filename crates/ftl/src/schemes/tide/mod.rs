@@ -6,6 +6,7 @@
 //! | log, log map | log blocks, [`Core::log_page`] | [`crate::log_block`] |
 //! | timetable, bin | [`Timetable`] | `timetable.rs` |
 //! | merge in steps | [`Merging`] | `merges.rs`, `log_block/steps.rs` |
+//! | when merges are due, and how fast they go | [`Tide::make_room`] | `room.rs` |
 //! | compaction | [`Compaction`] | `compact.rs` |
 //! | a group that is put off | [`Tide::put_off`] | `put_off.rs` |
 //! | places of log pages on flash | [`LogMap`] | `map.rs` |
@@ -77,8 +78,12 @@
 //!   their first pages to the log, and segments of 2 MiB begin regions that they do not end.
 //! - **What a page of the log costs** is what the last merges copied for the pages that they freed, as a
 //!   ratio of sums. A mean of ratios is led by the groups that had a page or two.
-//! - **Steps a written page:** what the front bin still has to copy, by the pages that can be written before
-//!   the log is full. So no write finds it full or waits for a merge to end.
+//! - **Steps a written page:** what a page of the log costs, times 2 (1 - r), where r is the part of the room
+//!   that is left. When merges begin to be due that is nothing; with half of the room it is the price. So the
+//!   steps change little from page to page. What the front bin still has to copy, by the pages that can be
+//!   written before the log is full, is the least. As the only rule it asked for 2 to 50 copies by turns.
+//! - **A step waits while its die has four programs to do**, and is made when it has fewer. The last merges
+//!   of a bin are on a few dies, which would else get every step.
 //! - **A bin writes to as many log blocks at once as cost a sixty-fourth of the log**, up to four, on
 //!   different dies. With one a bin, and fewer bins than dies, some dies take no host page at all while
 //!   others have a queue.
@@ -106,6 +111,7 @@ mod merges;
 mod put_off;
 mod read_ahead;
 mod rise;
+mod room;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -126,6 +132,7 @@ use merges::Lane;
 use nand::{Done, Fault, Lpn, Nand};
 use put_off::Gathered;
 use rise::Rises;
+use room::KEPT;
 use stats::{BINS, COMPACTED, EARLY, HOME_PAGES, LOG_PAGES, MERGED_PAGES, PUT_OFF};
 use timetable::{Timetable, NO_BIN};
 
@@ -135,17 +142,6 @@ pub type TideFtl = LogBlock<Tide>;
 /// Blocks that each merge under way has to itself: the one that it fills, and one whose erase has time until
 /// the next merge fills it.
 const BLOCKS_A_MERGE: u32 = 2;
-
-/// Log blocks that are kept for bins whose open block is full at the same time.
-const KEPT: u32 = 4;
-
-/// The part of the log that idle time makes room in for bursts of writes, and that these open, at most.
-const LOG_FOR_BURSTS: u32 = 16;
-
-/// Rounds of merges in one pause from which on it is a long one. A pause whose room is made has no more.
-const LONG_PAUSE: u32 = 256;
-/// Pages on each die that idle time makes room for before it has seen a burst of more.
-const BURST_OF_A_DIE: u32 = 64;
 
 /// Bins that a group waits at most.
 const MOST_BINS: u32 = 60;
@@ -180,6 +176,8 @@ pub struct Tide {
     calm: u32,
     /// Pages written to the log so far, copies too.
     log_pages: u64,
+    /// Pages that merges have still to copy for what the host has written, in 1/[`room::ONE`].
+    owed: u32,
     /// Pages that had been written to the log when the host asked for nothing last. Until so many are, it is
     /// a burst.
     paused_at: u64,
@@ -392,103 +390,6 @@ impl Tide {
         }
         Ok(())
     }
-
-    // Room
-
-    /// Log blocks that can be opened.
-    fn room(&self, core: &Core) -> u32 {
-        core.log_limit().saturating_sub(core.log_count())
-    }
-
-    /// Whether merges are due: the front keeps its log blocks until its last group is merged, and the log
-    /// must not be full before that.
-    fn is_room_wanted(&self, core: &Core) -> bool {
-        self.are_blocks_wanted(core, 0) || self.map.as_ref().is_some_and(LogMap::is_short)
-    }
-
-    /// Whether merges are worth the time in which the host asks for nothing: the next burst of writes then
-    /// finds room. What is left in extras is no such room: a burst wants many dies, and some extras may be on
-    /// the same one.
-    fn is_room_wanted_in_idle_time(&self, core: &Core) -> bool {
-        self.are_blocks_wanted(core, self.room_for_bursts(core)) || self.is_room_wanted(core)
-    }
-
-    /// Log blocks that idle time makes room for.
-    fn room_for_bursts(&self, core: &Core) -> u32 {
-        if self.calm >= LONG_PAUSE {
-            return self.burst(core);
-        }
-        let least = u64::from(BURST_OF_A_DIE * core.layout().parallel_units);
-        let pages = least.max(2 * self.largest_burst);
-        pages.div_ceil(self.block_pages.into()).min(self.burst(core).into()) as u32
-    }
-
-    /// Log blocks that bursts are given at most.
-    fn burst(&self, core: &Core) -> u32 {
-        core.log_limit() / LOG_FOR_BURSTS
-    }
-
-    /// Whether so few log blocks can be opened, beyond so many.
-    fn are_blocks_wanted(&self, core: &Core, beyond: u32) -> bool {
-        self.room(core) <= self.table.most_units_soon() + KEPT + self.tail() + self.rises.room() + beyond
-    }
-
-    /// Log blocks that the host may fill while the last merges of a bin end, at about six steps a page.
-    fn tail(&self) -> u32 {
-        self.merges.len() as u32 / 6
-    }
-
-    /// Steps for the page that is written next, so that merges free log blocks before the log is full, and
-    /// memory before the offsets of log pages have theirs.
-    fn pace(&self, core: &Core) -> u32 {
-        let (work, tail) = match self.rest {
-            // The last groups of the bin before: what is begun has to end, and then there is room again.
-            Some(_) => (self.active as u32 * self.block_pages, 0),
-            None => {
-                let groups = self.table.groups_in(self.table.front());
-                (groups * self.block_pages + self.begun + self.left_in_rises(), self.tail())
-            }
-        };
-        // Of the tail a block at a time is planned with, so that no page pays for all that is left.
-        let room = self.room(core).saturating_sub(KEPT + self.rises.room());
-        let pages = room.saturating_sub(tail).max(room.min(1)) * self.block_pages;
-        let pages = self.map.as_ref().map_or(pages, |map| pages.min(map.pages_left()));
-        work.div_ceil(pages.max(1)).max(1)
-    }
-
-    /// Makes room in memory for a page that goes to the log: evicts places, or merges where there are none.
-    fn make_memory<N: Nand>(
-        &mut self,
-        core: &mut Core,
-        flash: &mut Flash<N>,
-        at: Done,
-    ) -> Result<Done, Fault> {
-        while let Some(map) = &mut self.map {
-            if let Some(done) = map.make_room(core, flash, at)? {
-                return Ok(done);
-            }
-            if !self.step(core, flash)? {
-                break;
-            }
-        }
-        Ok(at)
-    }
-
-    /// Merges some of what is due, and goes on until a log block can be opened.
-    fn make_room<N: Nand>(&mut self, core: &mut Core, flash: &mut Flash<N>) -> Result<(), Fault> {
-        self.erase_emptied(core, flash)?;
-        if !self.is_room_wanted(core) {
-            return Ok(());
-        }
-        self.end_stale_rise(core, flash, false)?;
-        for _ in 0..self.pace(core).min(self.block_pages) {
-            if !self.step(core, flash)? {
-                break;
-            }
-        }
-        while self.room(core) == 0 && self.step(core, flash)? {}
-        Ok(())
-    }
 }
 
 impl Policy for Tide {
@@ -590,6 +491,7 @@ impl Policy for Tide {
             rises: Rises::new(layout, config.number(&Self::INFO, "sequence", 0..=u32::MAX)?),
             calm: 0,
             log_pages: 0,
+            owed: 0,
             paused_at: 0,
             burst_until: 0,
             largest_burst: 0,

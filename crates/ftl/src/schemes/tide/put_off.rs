@@ -12,8 +12,9 @@
 //! would take that block for the few pages of such groups alone.
 
 use super::map::LogMap;
+use super::room::KEPT;
 use super::stats::PUT_OFF;
-use super::{Tide, KEPT};
+use super::Tide;
 use crate::flash::Flash;
 use crate::log_block::Core;
 use nand::{Done, Fault, Lpn, Nand};

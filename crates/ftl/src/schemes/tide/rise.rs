@@ -22,8 +22,9 @@
 
 use super::lengths::{Lengths, WHOLE};
 use super::put_off::{Gathered, PARTS};
+use super::room::KEPT;
 use super::stats::HOME_PAGES;
-use super::{Tide, KEPT};
+use super::Tide;
 use crate::breach::Breach;
 use crate::counters::Cause;
 use crate::flash::Flash;

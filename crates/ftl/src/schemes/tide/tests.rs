@@ -1,8 +1,9 @@
 //! Tide against its own arithmetic: docs/schemes/tide.md derives the formula.
 
 use super::map::MOVED;
+use super::room::{KEPT, LONG_PAUSE};
 use super::stats::{HOME_PAGES, LOG_PAGES, PUT_OFF};
-use super::{bins_ahead, merges_of, Tide, TideFtl, KEPT, LONG_PAUSE};
+use super::{bins_ahead, merges_of, Tide, TideFtl};
 use crate::counters::{Cause, Counters};
 use crate::log_block::stats::{FULL_MERGES, SWITCH_MERGES};
 use crate::log_block::Policy;
@@ -140,12 +141,12 @@ fn hardly_a_page_pays_for_many_copies() {
     let mut device = filled_array(array_of(geometry, exported), exported, 8);
     write(&mut device, uniform(1, exported).take(exported as usize / 2), 1);
     let pages = uniform(2, exported).take(exported as usize / 4);
-    // 2.4 % of the pages when the tail of the log is not written while merges end.
+    // 2.4 % of the pages if each pays for what the front has left by the room there is, 0.3 % now.
     let copies = added(&mut device, pages, |counters| counters.programs_by(Cause::Merge));
     let mean = copies.iter().sum::<u64>() / copies.len() as u64;
     let many = copies.iter().filter(|&&copies| copies > 5 * mean).count();
     println!("{mean} copies a page; {many} of {} pages pay for more than five times as many", copies.len());
-    assert!(mean > 7 && many * 50 < copies.len(), "{mean} copies a page, many for {many}");
+    assert!(mean > 7 && many * 150 < copies.len(), "{mean} copies a page, many for {many}");
 }
 
 #[test]
@@ -155,11 +156,11 @@ fn translation_pages_leave_a_full_block_a_few_at_a_time() {
     let mut device = filled_array(array_of(geometry, exported), exported, 2);
     device.take_counters();
     let pages = uniform(3, exported).take(exported as usize);
-    // 0.32 % of the pages when a full block is emptied at once.
+    // 204 if blocks are emptied when they are full, as many are at the same time, and 13 now.
     let moved = added(&mut device, pages, |counters| counters.programs_by(Cause::Collection));
-    let many = moved.iter().filter(|&&moved| moved > 2 * u64::from(MOVED)).count();
+    let many = moved.iter().filter(|&&moved| moved > 4 * u64::from(MOVED)).count();
     println!("{} moved, many for {many} of {} pages", moved.iter().sum::<u64>(), moved.len());
-    assert!(moved.iter().sum::<u64>() > 10_000 && many * 400 < moved.len(), "many for {many} pages");
+    assert!(moved.iter().sum::<u64>() > 10_000 && many < 50, "many for {many} pages");
 }
 
 #[test]
@@ -201,8 +202,11 @@ fn idle_time_makes_room_for_bursts_beside_what_extra_log_blocks_have_left() {
     let exported = GEOMETRY.pages() / 100 * 90;
     let mut device = overwritten(exported, 1);
     for seed in 2..12 {
-        write(&mut device, uniform(seed, exported / 70).take(exported as usize / 10), 1);
+        write(&mut device, uniform(seed, exported / 90).take(exported as usize / 10), 1);
         let extras = device.scheme_mut().parts_mut().1.table.extras();
+        println!("EXTRAS {extras}");
+        println!("EXTRAS {extras}");
+        println!("EXTRAS {extras}");
         device.idle().expect("idle time is harmless");
         // A burst, so that idle time is used.
         write(&mut device, 0..1, 1);

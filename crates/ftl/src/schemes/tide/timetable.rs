@@ -3,7 +3,7 @@
 //! Bins stand in a ring. The front bin is merged when room is wanted; then the next one is the front. A group
 //! that has pages in the log belongs to one bin, so many bins ahead of the front.
 
-use super::LOG_FOR_BURSTS;
+use super::room::LOG_FOR_BURSTS;
 use crate::breach::Breach;
 use crate::list::{linked, Links, List, NONE};
 use crate::log_block::Layout;
