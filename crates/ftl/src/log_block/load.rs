@@ -87,6 +87,12 @@ impl Load {
         self.of(unit) > LONG * self.ends.len() as u64
     }
 
+    /// A unit has so many programs left.
+    #[cfg(test)]
+    pub(crate) fn set(&mut self, unit: u32, programs: u64) {
+        self.ends[unit as usize] = self.clock + programs * PROGRAM * self.ends.len() as u64;
+    }
+
     /// All units have done their work.
     pub(crate) fn clear(&mut self) {
         let units = self.ends.len() as u64;

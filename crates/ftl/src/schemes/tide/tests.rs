@@ -150,6 +150,34 @@ fn hardly_a_page_pays_for_many_copies() {
 }
 
 #[test]
+fn a_copy_waits_for_a_die_with_time_if_it_may() {
+    let mut device = overwritten(GEOMETRY.pages() / 100 * 60, 1);
+    let (scheme, flash) = device.parts_mut();
+    let (core, tide) = scheme.parts_mut();
+    while tide.active < tide.merges.len() {
+        assert!(tide.step(core, flash).expect("there is something to merge"));
+    }
+    let units = GEOMETRY.units();
+    let left = |tide: &Tide| {
+        tide.merges.iter().map(|merge| (merge.logical % units, merge.left())).collect::<Vec<_>>()
+    };
+    let before = left(tide);
+    assert_eq!(before.len(), units as usize, "a merge on each die");
+    (0..units).for_each(|unit| core.pool.load.set(unit, 5));
+    assert!(!tide.step_or_wait(core, flash, true).expect("nothing fails"));
+    assert_eq!(left(tide), before);
+    assert!(tide.step_or_wait(core, flash, false).expect("nothing fails"));
+    assert!(left(tide) != before, "some copies cannot wait");
+    // One die has time, and others have a turn before it.
+    (0..units).for_each(|unit| core.pool.load.set(unit, if unit == 5 { 4 } else { 5 }));
+    let before = left(tide);
+    assert!(tide.step_or_wait(core, flash, true).expect("nothing fails"));
+    let changed = |&at: &usize| left(tide)[at] != before[at];
+    let changed: Vec<u32> = (0..before.len()).filter(changed).map(|at| before[at].0).collect();
+    assert_eq!(changed, [5]);
+}
+
+#[test]
 fn translation_pages_leave_a_full_block_a_few_at_a_time() {
     let geometry = Geometry { blocks_per_plane: 1024, pages_per_block: 64, ..GEOMETRY };
     let exported = geometry.pages() / 100 * 60;
