@@ -232,9 +232,6 @@ fn idle_time_makes_room_for_bursts_beside_what_extra_log_blocks_have_left() {
     for seed in 2..12 {
         write(&mut device, uniform(seed, exported / 90).take(exported as usize / 10), 1);
         let extras = device.scheme_mut().parts_mut().1.table.extras();
-        println!("EXTRAS {extras}");
-        println!("EXTRAS {extras}");
-        println!("EXTRAS {extras}");
         device.idle().expect("idle time is harmless");
         // A burst, so that idle time is used.
         write(&mut device, 0..1, 1);
