@@ -43,7 +43,7 @@ const SHARE_OF_PLACES: u64 = 8;
 /// valid, so they have moved before the next block is full.
 pub(super) const MOVED: u32 = 2;
 
-/// A full block of translation pages that is emptied.
+/// A block of translation pages, full or nearly, that is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Leaving {
     block: u32,
@@ -101,7 +101,7 @@ pub(super) struct LogMap {
     ahead: ReadAhead,
     /// The blocks that hold translation pages: page n is in number n mod their count, or [`NONE`] yet.
     blocks: Vec<u32>,
-    /// The full one that is emptied.
+    /// The one that is emptied.
     leaving: Option<Leaving>,
     /// By block of the pool: something in it is superseded, and nobody knows what.
     unknown: Vec<bool>,

@@ -69,8 +69,8 @@ impl Tide {
         let first = if self.turn < self.active { self.turn } else { self.turn % self.active };
         let can_go_on = |&at: &usize| self.merges[at].has_block() || core.pool.free_blocks() > 0;
         let in_turn = || (first..self.active).chain(0..first).filter(can_go_on);
-        let units = self.lanes.len() as u32;
-        let has_time = |&at: &usize| !core.pool.load.is_long(self.merges[at].logical % units);
+        let unit = |at: usize| core.layout().unit_of(self.merges[at].logical);
+        let has_time = |&at: &usize| !core.pool.load.is_long(unit(at));
         let at = match in_turn().find(has_time) {
             Some(at) => at,
             None if may_wait => return Ok(false),

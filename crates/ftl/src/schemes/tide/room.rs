@@ -89,12 +89,13 @@ impl Tide {
     /// part of the room that is left. Room comes a bin at a time, so a rule that followed it closely would
     /// ask for many copies, and then for few.
     fn owes(&self, core: &Core) -> u32 {
-        let part =
-            |left: u32, of: u32| (u64::from(ONE) * u64::from(left.min(of)) / u64::from(of.max(1))) as u32;
+        let one = u64::from(ONE);
+        let part = |left: u32, of: u32| if left < of { one * u64::from(left) / u64::from(of) } else { one };
         let left = part(self.room(core), self.room_at_first());
         let left = self.map.as_ref().map_or(left, |map| left.min(part(map.pages_left(), map.short())));
-        let price = self.gathered.price_of(ONE, self.block_pages) as u32;
-        price * 2 * (ONE - left) / ONE
+        let price = self.gathered.price_of(ONE, self.block_pages);
+        // A page of the log costs a block at most.
+        (price * 2 * (one - left) / one) as u32
     }
 
     /// Makes room in memory for a page that goes to the log: evicts places, or merges where there are none.
