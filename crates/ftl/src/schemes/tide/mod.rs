@@ -505,7 +505,9 @@ impl Policy for Tide {
         if let Some(map) = &mut self.map {
             (0..core.layout().exported_pages).for_each(|lpn| map.written(core, Lpn(lpn)));
         }
-        core.pool.erase_together(merges_of(core.layout()));
+        // At least two: a bin of a device with one die leaves hundreds of blocks at once, and one that waits
+        // is erased when it is needed.
+        core.pool.erase_together(merges_of(core.layout()).max(2));
         let bins = bins_ahead(core.layout().log_blocks).min(self.table.bins() - 3);
         for (at, &unit) in logs.iter().enumerate() {
             let ahead = 1 + (at as u64 * u64::from(bins) / logs.len() as u64) as u32;

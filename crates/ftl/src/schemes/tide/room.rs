@@ -17,6 +17,10 @@ pub(super) const LONG_PAUSE: u32 = 256;
 /// Pages on each die that idle time makes room for before it has seen a burst of more.
 const BURST_OF_A_DIE: u32 = 64;
 
+/// Parallel units up to which no copy waits for its own: all of them are busy at once under load, so a copy
+/// that waits for one with time comes when the log is full, together with thousands of others.
+const FEW_UNITS: usize = 8;
+
 /// A page that is owed, and all of the room, in fixed point.
 pub(super) const ONE: u32 = 256;
 
@@ -64,17 +68,26 @@ impl Tide {
         self.table.most_units_soon() + KEPT + self.tail() + self.rises.room()
     }
 
-    /// Log blocks that the host may fill while the last merges of a bin end.
+    /// Log blocks that the host may fill while the last merges of a bin end: all merges are under way then,
+    /// and a page pays for about as many copies as one of the log costs.
     pub(super) fn tail(&self) -> u32 {
-        self.merges.len() as u32 / 6
+        let merges = self.merges.len() as u32;
+        let one = u64::from(ONE);
+        let price = self.gathered.price_of(ONE, self.block_pages).max(one);
+        ((one * u64::from(merges) / price) as u32).max(merges / 6)
     }
 
     /// Steps that cannot wait, for the page that is written next: else the log would be full before merges
     /// free log blocks, or memory before the offsets of log pages have theirs.
     fn due(&self, core: &Core) -> u32 {
-        // The last groups of the bin before: what is begun has to end, and then there is room again.
         let work = match self.rest {
-            Some(_) => self.active as u32 * self.block_pages,
+            // The last groups of the bin before: what is begun of them has to end, and then there is room
+            // again. Each merge has its turn, those of the front, too.
+            Some(rest) => {
+                let of_rest =
+                    self.bins[..self.active].iter().zip(&self.merges).filter(|(&bin, _)| bin == rest);
+                of_rest.map(|(_, merge)| merge.left()).max().unwrap_or(0) * self.active as u32
+            }
             None => {
                 let groups = self.table.groups_in(self.table.front());
                 groups * self.block_pages + self.begun + self.left_in_rises()
@@ -125,8 +138,8 @@ impl Tide {
         self.end_stale_rise(core, flash, false)?;
         self.owed += self.owes(core);
         let due = self.due(core);
-        // Where fewer dies merge, they do more than the count of their work can say.
-        let may_wait = 4 * self.merges.len() >= 3 * self.lanes.len();
+        // Where fewer units merge, they do more than the count of their work can say.
+        let may_wait = self.lanes.len() > FEW_UNITS && 4 * self.merges.len() >= 3 * self.lanes.len();
         for step in 0..due.max(self.owed / ONE).min(self.block_pages) {
             if !self.step_or_wait(core, flash, may_wait && step >= due)? {
                 break;
