@@ -72,9 +72,9 @@ impl Tide {
     /// and a page pays for about as many copies as one of the log costs.
     pub(super) fn tail(&self) -> u32 {
         let merges = self.merges.len() as u32;
-        let one = u64::from(ONE);
-        let price = self.gathered.price_of(ONE, self.block_pages).max(one);
-        ((one * u64::from(merges) / price) as u32).max(merges / 6)
+        let block_costs = self.gathered.price_of(self.block_pages, self.block_pages);
+        let blocks = u64::from(merges * self.block_pages) / block_costs.max(self.block_pages.into());
+        (blocks as u32).max(merges / 6)
     }
 
     /// Steps that cannot wait, for the page that is written next: else the log would be full before merges
